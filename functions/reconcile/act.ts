@@ -77,7 +77,7 @@ async function runBatch(
   for (const action of batch) {
     const isFirst = action === batch[0];
     const begin = async (): Promise<Outcome | undefined> =>
-      (isFirst ? mayBegin(batch) : !context.time.isOver()) ? attempt(action, context) : undefined;
+      (isFirst ? mayBegin(batch) : !context.timeLimits.isOver()) ? attempt(action, context) : undefined;
     // All writes of scopes that wait for the same database share a transaction.
     const outcome = await (action.action === 'PutScope'
       ? begin()
@@ -91,7 +91,7 @@ async function runBatch(
 }
 
 /** Reports and forced releases need no database, so they may begin later than steps. */
-const isTooLate = (batch: ReadonlyArray<Action>, { time }: ActContext): boolean =>
+const isTooLate = (batch: ReadonlyArray<Action>, { timeLimits: time }: ActContext): boolean =>
   time.isOver() || (time.isLate() && !batch.every((action) => isReport(action) || isForced(action)));
 
 async function attempt(action: Action, context: ActContext): Promise<Outcome> {

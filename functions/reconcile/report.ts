@@ -83,7 +83,7 @@ export function toReport({ target, all, parts, left, certificate }: RunEnd): Rep
   const underWay =
     left + unprocessed + [...worlds.flatMap(objectsIn), ...leaving].filter(isUnderWay).length + (isAwaited ? 1 : 0);
   const { actions = [], failed, missing } = certificate ?? {};
-  const isQuiet = actions.length === 0 && failed === undefined && missing === undefined;
+  const isUneventful = actions.length === 0 && failed === undefined && missing === undefined;
   return {
     observed: count(objectsOf(all).map(({ kind }) => kind)),
     actions: count(ended('done')),
@@ -93,7 +93,7 @@ export function toReport({ target, all, parts, left, certificate }: RunEnd): Rep
     oversizedNamespaces: all.oversizedNamespaces.size === 0 ? undefined : [...all.oversizedNamespaces.values()],
     underWay: underWay === 0 ? undefined : underWay,
     notFound: isAwaited || undefined,
-    certificate: isQuiet ? undefined : certificate,
+    certificate: isUneventful ? undefined : certificate,
   };
 }
 
@@ -164,8 +164,8 @@ export async function recordRun(
     const teams = [...all.teams.values()].map(labelsOf);
     for (const name of [TEAM_SPEND, TEAM_BUDGET]) await metrics.retain(name, teams);
   }
-  const isQuiet = Object.keys(report.actions).length + Object.keys(report.failed).length === 0;
-  if (!isQuiet) log.info('reconciled', { ...report, millis: now - from });
+  const isUneventful = Object.keys(report.actions).length + Object.keys(report.failed).length === 0;
+  if (!isUneventful) log.info('reconciled', { ...report, millis: now - from });
 }
 
 const NAMESPACE_OVERSIZED =

@@ -10,7 +10,7 @@ import { createObserveContext, type Observation, type ObserveContext } from './o
 import { withLoadLimit } from './observe/load-limit.ts';
 import type { RunWorld } from './observe/objects.ts';
 import { QUICK_LIMIT, runParts } from './observe/parts.ts';
-import { type PartTime, withShare } from './observe/share.ts';
+import { type PartTimeLimits, withShare } from './observe/share.ts';
 import { observe, observeTouched } from './observe.ts';
 import { type ConvergedPart, toFailedPartEnd, toPartEnd } from './part-end.ts';
 import { plan } from './plan.ts';
@@ -77,13 +77,17 @@ function measure({ deps: { clock, timer }, memory }: Pick<RunContext, 'deps' | '
 }
 
 /** Plans and acts until nothing is left to do or the time is over. */
-async function converge(context: ObserveContext, observed: Observation, time: PartTime): Promise<ConvergedPart> {
+async function converge(
+  context: ObserveContext,
+  observed: Observation,
+  timeLimits: PartTimeLimits,
+): Promise<ConvergedPart> {
   const results: Result[] = [];
   const { world } = observed;
-  const acting = { ...context, ...observed, time, newValues: new Map() };
+  const acting = { ...context, ...observed, timeLimits, newValues: new Map() };
   for (; ; world.roundsLeft -= 1) {
-    if (time.isLate()) world.roundsLeft = Math.min(world.roundsLeft, LATE_ROUNDS);
-    world.isLate = time.isLate();
+    if (timeLimits.isLate()) world.roundsLeft = Math.min(world.roundsLeft, LATE_ROUNDS);
+    world.isLate = timeLimits.isLate();
     const { actions, guarded, deferred } = plan(world, context.now, context.deps.hash);
     if (actions.length === 0 || world.roundsLeft === 0) return { world: { ...world, deferred }, results, guarded };
     const done = await act(actions, acting);

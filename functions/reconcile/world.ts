@@ -32,8 +32,11 @@ export interface Problem<Why extends Reason | OtherReason = Reason | OtherReason
   readonly message: string;
 }
 
-/** `message` if it works: the address that was reached. */
-export type Reachability = { readonly ok: true; readonly message: string } | ({ readonly ok: false } & Problem);
+/**
+ * The result of a check of something that the instance needs. `message` if it works: what was found, such as an
+ * address.
+ */
+export type CheckResult = { readonly ok: true; readonly message: string } | ({ readonly ok: false } & Problem);
 
 /**
  * Plain data of a run, or of a part of it, which `plan` reads. An object that is not in the world was not listed, and
@@ -142,11 +145,11 @@ export interface InstanceView {
   readonly isComplete: boolean;
   readonly database: DatabaseView;
   /** The database's clock when the database was read: ages and ends of key values are counted by it. */
-  readonly time: Millis;
+  readonly databaseNow: Millis;
   readonly adopted?: InstanceState['predecessor'];
   /** Deleted instances that the database still has as open. Only resyncs search for them. */
   readonly deletedInstances: ReadonlyArray<InstanceRow>;
-  readonly store: Reachability;
+  readonly store: CheckResult;
   /** Absent while the Secret does not contain it. */
   readonly storeType?: StoreConnection['type'];
   /**

@@ -91,7 +91,7 @@ export const WHEN: Readonly<Record<string, string>> = {
     'A run reads an instance whose database is new, or has the schema of another version. In a new one the same run creates the schema; another version is an error',
   'a database was migrated': 'A run has created the schema in a new database. `to` is its version',
   'a deletion was forced':
-    'A finalizer was removed after 20 s in which the database did not answer, or did not have the instance. `left` names what stays in the database',
+    'A finalizer was removed after 20 s in which the database did not answer, or did not have the instance. `notCleanedUp` names what stays in the database',
   'a namespace is oversized: its VirtualKeys, Users and Teams are too large together, and stay as they are; delete or shorten the largest of them':
     'Each resync, while the objects of one namespace do not fit the memory of the reconciler',
   'a namespace cannot be read':

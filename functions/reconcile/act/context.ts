@@ -7,12 +7,12 @@ import { kindOf } from '#crds/kinds/kinds.ts';
 import type { Action, ActionName, ActionOf, Outcome } from '../action.ts';
 import type { DatabaseLink } from '../memory.ts';
 import type { Observation, ObserveContext } from '../observe/context.ts';
-import type { PartTime } from '../observe/share.ts';
+import type { PartTimeLimits } from '../observe/share.ts';
 import { idOf, type MalformedObject, type OwnObject, objectIn, pathOf } from '../world.ts';
 
 /** The world as it was when the actions were planned. */
 export interface ActContext extends Pick<ObserveContext, 'deps' | 'memory' | 'now' | 'roundRobin'>, Observation {
-  readonly time: PartTime;
+  readonly timeLimits: PartTimeLimits;
   /** New values of VirtualKeys and their scopes, by path, from the write of the row until that of the Secret. */
   readonly newValues: Map<string, { readonly value: string; readonly scopeId: ScopeId }>;
 }

@@ -70,12 +70,12 @@ export const objectHandlers = {
   },
   /** Reads the object again afterwards: without its last finalizer it is gone. */
   RemoveFinalizer: async (action, context) => {
-    const { kind, namespace, name, left } = action;
+    const { kind, namespace, name, notCleanedUp } = action;
     const before = objectOf(action, context)?.metadata.finalizers ?? [];
     const finalizers = before.filter((finalizer) => finalizer !== FINALIZER);
     const outcome = toRemoved(await patch(action, context, { metadata: { finalizers } }));
-    if (outcome.ended === 'done' && left !== undefined) {
-      context.deps.log.warn('a deletion was forced', { kind, namespace, name, left });
+    if (outcome.ended === 'done' && notCleanedUp !== undefined) {
+      context.deps.log.warn('a deletion was forced', { kind, namespace, name, notCleanedUp });
       context.deps.metrics.add('gateway_operator_reconcile_forced_finalizations_total', { kind });
     }
     return outcome;

@@ -237,7 +237,7 @@ export const hasMarks = (secret: PresentSecret, { labels, annotations }: SecretM
   secret.owners.length === 0 && !differ(secret.labels, labels) && !differ(secret.annotations, annotations);
 
 /** Whether a resync that finds only the claim takes the Secret for that of the claim's VirtualKey. */
-export const isFound = (secret: PresentSecret, { metadata: { uid } }: VirtualKey): boolean =>
+export const isFoundByClaim = (secret: PresentSecret, { metadata: { uid } }: VirtualKey): boolean =>
   hasMarks(secret, { labels: { [OWNED_LABEL]: OWNED }, annotations: { [KEY_UID_ANNOTATION]: uid } });
 
 /** A key value as it may be shown: its first three and last four characters. */

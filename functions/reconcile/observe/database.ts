@@ -24,7 +24,7 @@ export interface Connections {
   readonly store: Problem | StoreConnection;
 }
 
-type DatabaseObservation = Pick<InstanceView, 'database' | 'time' | 'adopted' | 'hasClaims' | 'claims' | 'sums'>;
+type DatabaseObservation = Pick<InstanceView, 'database' | 'databaseNow' | 'adopted' | 'hasClaims' | 'claims' | 'sums'>;
 
 /**
  * `link`: absent if the database cannot be reached. `aliases`: those of the scope objects. If not all claims are read,
@@ -36,13 +36,13 @@ export async function reachDatabase(
   { connections, aliases, isComplete }: ClaimsToRead & { readonly connections: Connections },
 ): Promise<DatabaseObservation & { readonly link?: DatabaseLink }> {
   const { deps, memory, now } = context;
-  const nothing = { time: now, hasClaims: false, claims: new Map(), sums: new Map() };
+  const nothing = { databaseNow: now, hasClaims: false, claims: new Map(), sums: new Map() };
   const connection = connectionOf(context, metadata, connections.database);
   if ('reason' in connection) return { database: { ok: false, ...connection }, ...nothing };
   const link = linkTo(context, metadata.uid, connection);
   const { uid, registry, where } = link;
   try {
-    const { now: time, isOpen, predecessor, hasClaims, place } = await registry.instance(uid);
+    const { now: databaseNow, isOpen, predecessor, hasClaims, place } = await registry.instance(uid);
     const claims = await readClaims(link, { aliases, isComplete });
     // A trigger does not wait for the counters of an instance, of which there may be a hundred thousand: an edit is in
     // force first, and the spend in status may lack requests that are settled but not yet booked.
@@ -54,7 +54,7 @@ export async function reachDatabase(
       store: 'reason' in store ? memory.instances.get(uid)?.store : store,
     });
     const database = { ok: true, message: where, isKnown: true, isRecorded: place !== undefined, isOpen } as const;
-    return { database, time, hasClaims, claims, sums, ...(predecessor && { adopted: predecessor }), link };
+    return { database, databaseNow, hasClaims, claims, sums, ...(predecessor && { adopted: predecessor }), link };
   } catch (error) {
     if (error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing))
       return { database: { ok: false, reason: 'DatabaseUnreachable', message: error.message }, ...nothing };

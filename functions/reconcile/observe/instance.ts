@@ -53,11 +53,11 @@ import {
 } from '../workload/object-parts.ts';
 import {
   aliasOf,
+  type CheckResult,
   type InstanceView,
   idOf,
   type Problem,
   pathOf,
-  type Reachability,
   type ScopeObject,
   type SnapshotView,
 } from '../world.ts';
@@ -223,7 +223,7 @@ function connectionsOf(
   };
 }
 
-async function probeStore({ deps }: ObserveContext, uid: string, store: StoreConnection): Promise<Reachability> {
+async function probeStore({ deps }: ObserveContext, uid: string, store: StoreConnection): Promise<CheckResult> {
   const where =
     store.type === 'memory'
       ? 'memory of the gateway process'

@@ -123,7 +123,7 @@ function hasStableSecret(deps: ReconcileDeps, key: VirtualKey, instance: Instanc
   if (claim === undefined || value === undefined || more.length > 0 || value.hash !== key.status?.keyID) return false;
   return (
     key.status.keySecretRef === secretNameOf(key, deps.hash) &&
-    whyRotate(key, value, claim, instance.time) === undefined
+    whyRotate(key, value, claim, instance.databaseNow) === undefined
   );
 }
 

@@ -15,14 +15,15 @@ const [MAX_STEPS, MAX_REPORTS]: [Millis, Millis] = [50_000, 90_000];
 const [MAX_OBSERVE, MAX_SHARE]: [Millis, Millis] = [40_000, MAX_REPORTS];
 
 /**
- * The time of a part: an instance's owner decides how long its database takes to answer, and how much there is to do.
+ * The time limits of a part: an instance's owner decides how long its database takes to answer, and how much there is
+ * to do.
  */
-export interface PartTime {
-  /** Ends the time limit of observing: database and counter store have answered. */
-  observed(): void;
-  /** The time in which steps may begin is over. */
+export interface PartTimeLimits {
+  /** Ends the time limit of observing, when database and counter store have answered. */
+  endObserving(): void;
+  /** Whether the time in which steps may begin is over. */
   isLate(): boolean;
-  /** The time in which anything may begin is over. */
+  /** Whether the time in which anything may begin is over. */
   isOver(): boolean;
 }
 
@@ -30,7 +31,7 @@ export interface PartTime {
 export async function withShare<T>(
   context: ObserveContext,
   { world: { keys, users, teams } }: Pick<Part, 'world'>,
-  run: (context: ObserveContext, time: PartTime) => Promise<T>,
+  run: (context: ObserveContext, timeLimits: PartTimeLimits) => Promise<T>,
 ): Promise<T> {
   const { deps } = context;
   const { clock, timer } = deps;
@@ -41,13 +42,13 @@ export async function withShare<T>(
   const cancelLast = endAfter(MAX_SHARE);
   const cancelFirst = endAfter(MAX_OBSERVE);
   const isAfter = (millis: Millis): boolean => clock.now() - began > millis;
-  const time: PartTime = {
-    observed: cancelFirst,
+  const timeLimits: PartTimeLimits = {
+    endObserving: cancelFirst,
     isLate: () => isAfter(MAX_STEPS),
     isOver: () => isAfter(MAX_REPORTS),
   };
   try {
-    return await run({ ...context, deps: { ...deps, backends } }, time);
+    return await run({ ...context, deps: { ...deps, backends } }, timeLimits);
   } finally {
     cancelFirst();
     cancelLast();

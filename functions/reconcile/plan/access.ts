@@ -83,8 +83,8 @@ export function accessOf(scopeObject: ScopeObject, world: World, evaluate: Evalu
   const instanceConditions = evaluate(instance);
   const { ready, workload } = instanceConditions;
   // A rollout of a few seconds would otherwise change the condition of every VirtualKey twice.
-  const isQuiet = ready === workload.reached && workload.isRolling && wasReady(scopeObject);
-  const why = ready.ok || isQuiet ? undefined : unusable(`not ready: ${ready.reason}: ${ready.message}`);
+  const isRolloutHidden = ready === workload.check && workload.isRolling && wasReady(scopeObject);
+  const why = ready.ok || isRolloutHidden ? undefined : unusable(`not ready: ${ready.reason}: ${ready.message}`);
   return { state: instance.database.ok ? 'allowed' : 'unreachable', instance, instanceConditions, why };
 }
 

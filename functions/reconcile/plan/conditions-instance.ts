@@ -13,7 +13,7 @@ import { toServedModels } from '#core/rules/models.ts';
 import type { DidYouMean } from '#core/rules/nearest-name.ts';
 import type { GatewayInstance, GatewayInstanceStatus } from '#crds/kinds/gateway-instance.ts';
 import { ADOPT_LEDGER_ANNOTATION, SHARED_CREDENTIALS_ANNOTATION } from '#crds/names/group.ts';
-import { type InstanceView, idOf, type Problem, type Reachability, type World } from '../world.ts';
+import { type CheckResult, type InstanceView, idOf, type Problem, type World } from '../world.ts';
 import { evaluateRoute } from './conditions-route.ts';
 import { evaluateWorkload, whyNotShared } from './conditions-workload.ts';
 
@@ -26,17 +26,17 @@ export function evaluateInstance(view: InstanceView, world: World, didYouMean: D
   const database = checkDatabase(view, world);
   const store = toFailed(whyNotShared(view, workload.type, world.platform.manyProcesses)) ?? view.store;
   // In this order: the first cause that keeps the instance from serving is the reason of Ready.
-  const causes = [database, store, evaluated.any, checkSnapshot(view), workload.reached];
-  const { reached: route, address } = evaluateRoute(view, workload, world);
+  const causes = [database, store, evaluated.any, checkSnapshot(view), workload.check];
+  const { check: route, address } = evaluateRoute(view, workload, world);
   const serves = address.url === undefined ? 'serves' : `serves at ${address.url}`;
-  const ready: Reachability = causes.find((reached) => !reached.ok) ?? { ok: true, message: serves };
+  const ready: CheckResult = causes.find((check) => !check.ok) ?? { ok: true, message: serves };
   return {
     ready,
     conditions: [
       toCondition('Ready', ready),
       toCondition('DatabaseReady', database),
       toCondition('StoreReady', store),
-      toCondition('WorkloadReady', workload.reached),
+      toCondition('WorkloadReady', workload.check),
       ...(route === undefined ? [] : [toCondition('RouteReady', route)]),
       toCondition('ModelsReady', evaluated.all),
     ],
@@ -51,17 +51,17 @@ export function evaluateInstance(view: InstanceView, world: World, didYouMean: D
   };
 }
 
-const toCondition = (type: ConditionType, reached: Reachability): ConditionState =>
-  reached.ok
-    ? { type, status: 'True', reason: 'Ready', message: reached.message }
-    : { type, status: 'False', reason: reached.reason, message: reached.message };
+const toCondition = (type: ConditionType, check: CheckResult): ConditionState =>
+  check.ok
+    ? { type, status: 'True', reason: 'Ready', message: check.message }
+    : { type, status: 'False', reason: check.reason, message: check.message };
 
-type Unreachable = Extract<Reachability, { readonly ok: false }>;
+type FailedCheck = Extract<CheckResult, { readonly ok: false }>;
 
-const toFailed = (problem: Problem | undefined): Unreachable | undefined => problem && { ok: false, ...problem };
+const toFailed = (problem: Problem | undefined): FailedCheck | undefined => problem && { ok: false, ...problem };
 
 /** A database that answers but lacks our schema is not ready. */
-function checkDatabase(view: InstanceView, { failures }: World): Reachability {
+function checkDatabase(view: InstanceView, { failures }: World): CheckResult {
   const { database, object } = view;
   if (!database.ok || hasLedger(view)) return database;
   const failure = failures.get(idOf(object.kind, object.metadata));
@@ -72,8 +72,8 @@ function checkDatabase(view: InstanceView, { failures }: World): Reachability {
 
 /** `all`: the state of ModelsReady. `any`: whether at least one model entry can serve, which is enough for Ready. */
 interface ModelConditions {
-  readonly all: Reachability;
-  readonly any: Reachability;
+  readonly all: CheckResult;
+  readonly any: CheckResult;
   readonly models: GatewayInstanceStatus['models'];
 }
 
@@ -102,7 +102,7 @@ function checkModels(view: InstanceView, entryProblems: ReadonlyMap<string, Prob
 function modelsInStatus({ status }: GatewayInstance): ModelConditions {
   const { models = [], conditions = [] } = status ?? {};
   const { status: state, reason, message } = conditions.find(({ type }) => type === 'ModelsReady') ?? READY;
-  const all: Reachability =
+  const all: CheckResult =
     state === 'True' ? { ok: true, message } : { ok: false, reason: toOtherReason(reason), message };
   return { models, all, any: models.some(({ ready }) => ready) ? { ok: true, message } : all };
 }
@@ -110,13 +110,13 @@ function modelsInStatus({ status }: GatewayInstance): ModelConditions {
 const READY = { status: 'True', reason: 'Ready', message: '' };
 
 /** A snapshot that is too large is not published. The previous one continues serving. */
-function snapshotProblem({ snapshot }: InstanceView): Unreachable | undefined {
+function snapshotProblem({ snapshot }: InstanceView): FailedCheck | undefined {
   if (snapshot.bytes <= MAX_SNAPSHOT) return undefined;
   const message = `the compiled models are ${snapshot.bytes} bytes, more than the ${MAX_SNAPSHOT} that fit a ConfigMap: shorten the list of models, or create a second instance`;
   return { ok: false, reason: 'SnapshotTooLarge', message };
 }
 
-function checkSnapshot(view: InstanceView): Reachability {
+function checkSnapshot(view: InstanceView): CheckResult {
   const { isPublished, isPushed, name } = view.snapshot;
   if (isPublished && isPushed) return { ok: true, message: name };
   const earlier = view.object.status?.snapshotHash;
@@ -169,5 +169,5 @@ export function hasLedger({ database, object, adopted, hasClaims }: InstanceView
   return database.ok && database.isOpen && isSettled;
 }
 
-export const canHoldersStillArrive = ({ adopted, time }: InstanceView): boolean =>
-  adopted !== undefined && time < adopted.since + ARRIVAL_TIME;
+export const canHoldersStillArrive = ({ adopted, databaseNow }: InstanceView): boolean =>
+  adopted !== undefined && databaseNow < adopted.since + ARRIVAL_TIME;

@@ -6,14 +6,14 @@ import type { InstanceAddress } from '../action.ts';
 import type { LivePart } from '../workload/live-part.ts';
 import { partTitle, type RouteName } from '../workload/object-parts.ts';
 import { hasHosts, type RequestedRoute, requestedRoute } from '../workload/route.ts';
-import { type InstanceView, idOf, type Problem, type Reachability, type World } from '../world.ts';
+import { type CheckResult, type InstanceView, idOf, type Problem, type World } from '../world.ts';
 import { type WorkloadConditions, whyLeftAlone } from './conditions-workload.ts';
 
 type Workload = Pick<WorkloadConditions, 'type' | 'url'>;
 
 export interface RouteConditions {
   /** Undefined: the spec asks for no route. */
-  readonly reached: Reachability | undefined;
+  readonly check: CheckResult | undefined;
   readonly address: InstanceAddress;
 }
 
@@ -24,12 +24,12 @@ export interface RouteConditions {
 export function evaluateRoute(view: InstanceView, workload: Workload, world: World): RouteConditions {
   const internalURL = workload.url;
   const requested = requestedRoute(view.object);
-  if (requested === undefined) return { reached: undefined, address: { url: internalURL, internalURL } };
+  if (requested === undefined) return { check: undefined, address: { url: internalURL, internalURL } };
   const { url } = requested;
-  const reached = checkRoute(view, requested, workload, world);
+  const check = checkRoute(view, requested, workload, world);
   const { url: before, internalURL: internalBefore } = view.object.status ?? {};
   const wasUsed = internalBefore !== undefined && before !== internalBefore;
-  return { reached, address: { url: reached.ok ? url : wasUsed ? before : internalURL, internalURL } };
+  return { check, address: { url: check.ok ? url : wasUsed ? before : internalURL, internalURL } };
 }
 
 function checkRoute(
@@ -37,7 +37,7 @@ function checkRoute(
   { part, hosts }: RequestedRoute,
   { type }: Workload,
   world: World,
-): Reachability {
+): CheckResult {
   const problem = whyNotSupported(type) ?? view.routeProblems.get(part) ?? whyNotWritten(view, part, world);
   if (problem !== undefined) return { ok: false, ...problem };
   const live = view.parts.get(part);
@@ -68,7 +68,7 @@ function whyNotWritten(view: InstanceView, part: RouteName, world: World): Probl
   return alone?.reason === 'WorkloadConflict' ? alone : refused?.reason === 'RouteRefused' ? refused : undefined;
 }
 
-const notReady = (message: string): Reachability => ({ ok: false, reason: 'RouteNotReady', message });
+const notReady = (message: string): CheckResult => ({ ok: false, reason: 'RouteNotReady', message });
 
 const NEEDED = ['Accepted', 'ResolvedRefs'];
 
@@ -105,7 +105,7 @@ type Parent = LivePart['status']['parents'][number];
 const idOfParent = ({ name, namespace, sectionName }: Parent['parentRef'], own: string): string =>
   `${namespace ?? own}/${name}${sectionName === undefined ? '' : ` listener ${sectionName}`}`;
 
-function readIngress({ status }: LivePart, title: string): Reachability {
+function readIngress({ status }: LivePart, title: string): CheckResult {
   const address = status.loadBalancer.ingress
     .map(({ ip, hostname }) => hostname ?? ip)
     .find((one) => one !== undefined);

@@ -5,10 +5,10 @@ import { LOGINS_ANNOTATION, SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crd
 import { scaleOf, serviceUrl } from '../workload/desired-objects.ts';
 import type { LivePart } from '../workload/live-part.ts';
 import { laterVersion, PARTS_OF, type PartName, partTitle, type WorkloadType } from '../workload/object-parts.ts';
-import { type InstanceView, idOf, type Problem, type Reachability, type World } from '../world.ts';
+import { type CheckResult, type InstanceView, idOf, type Problem, type World } from '../world.ts';
 
 export interface WorkloadConditions {
-  readonly reached: Reachability;
+  readonly check: CheckResult;
   /** The address inside the cluster. */
   readonly url: string | undefined;
   /** Undefined: the type for `Auto` could not be decided, now or in an earlier run. */
@@ -27,14 +27,14 @@ const TYPES = ['Deployment', 'Knative'] as const;
 export function evaluateWorkload(view: InstanceView, world: World): WorkloadConditions {
   const own = evaluateOwnType(view, world);
   const before = internalUrlBefore(view);
-  if (own.reached.ok || before === undefined) return own;
-  const other = TYPES.find((type) => type !== own.type && evaluateType(view, type)?.reached.ok);
+  if (own.check.ok || before === undefined) return own;
+  const other = TYPES.find((type) => type !== own.type && evaluateType(view, type)?.check.ok);
   if (other === undefined) return own;
   const title = partTitle(PARTS_OF[other][0], view.object.metadata.name);
   return {
     ...own,
     url: before,
-    reached: { ok: true, message: `${title} serves while the new workload starts: ${own.reached.message}` },
+    check: { ok: true, message: `${title} serves while the new workload starts: ${own.check.message}` },
   };
 }
 
@@ -50,28 +50,28 @@ export function evaluateOwnType(view: InstanceView, world: World): WorkloadCondi
   const type = decideType(view, world);
   if (typeof type !== 'string') {
     const undecided = { url: urlBefore, type: typeBefore, writeProblem: type, isCurrent: false, isRolling: false };
-    return { reached: { ok: false, ...type }, ...undecided };
+    return { check: { ok: false, ...type }, ...undecided };
   }
   if (type === 'External' || type === 'Local') {
     const url = type === 'External' ? object.spec.workload.url : servedAt;
     const message = type === 'External' ? `runs elsewhere, at ${url}` : 'the local stack serves it in its own process';
-    return { reached: { ok: true, message }, url, type, writeProblem: undefined, isCurrent: true, isRolling: false };
+    return { check: { ok: true, message }, url, type, writeProblem: undefined, isCurrent: true, isRolling: false };
   }
   const writeProblem = view.partsProblem ?? whyNotWritten(view, type, world);
   const refused = world.failures.get(idOf(object.kind, object.metadata));
   const leftAlone = PARTS_OF[type].flatMap((part) => whyLeftAlone(view, part, world) ?? []);
   const foreign = leftAlone.flatMap((one) => (one.reason === undefined ? [] : [one]));
   const problem = refused?.reason === 'WorkloadRefused' ? refused : foreign[0];
-  const { reached, isCurrent, isRolling, url } = evaluateType(view, type) ?? ABSENT;
-  const ofKnative = reached === NOT_CREATED ? undefined : (url ?? (typeBefore === type ? urlBefore : undefined));
+  const { check, isCurrent, isRolling, url } = evaluateType(view, type) ?? ABSENT;
+  const ofKnative = check === NOT_CREATED ? undefined : (url ?? (typeBefore === type ? urlBefore : undefined));
   const own = { url: type === 'Deployment' ? serviceUrl(object) : ofKnative, type, writeProblem, isCurrent, isRolling };
   // Without its own Service no client reaches the gateway.
-  const blocking = reached.ok ? foreign.find(({ part }) => part === 'Service') : problem;
-  const cause = blocking ?? (reached === NOT_CREATED ? writeProblem : undefined);
-  if (cause !== undefined) return { reached: { ok: false, ...cause }, ...own, isRolling: false };
+  const blocking = check.ok ? foreign.find(({ part }) => part === 'Service') : problem;
+  const cause = blocking ?? (check === NOT_CREATED ? writeProblem : undefined);
+  if (cause !== undefined) return { check: { ok: false, ...cause }, ...own, isRolling: false };
   const obstacle = problem ?? leftAlone[0] ?? writeProblem;
-  if (obstacle === undefined) return { reached, ...own };
-  return { reached: { ...reached, message: `${reached.message}; changes wait: ${obstacle.message}` }, ...own };
+  if (obstacle === undefined) return { check, ...own };
+  return { check: { ...check, message: `${check.message}; changes wait: ${obstacle.message}` }, ...own };
 }
 
 /**
@@ -169,7 +169,7 @@ export function whyLeftAlone(
  * The state of the part that runs a gateway, as its controller reports it. `url`: its address, if only the controller
  * knows it.
  */
-type WorkloadState = Pick<WorkloadConditions, 'reached' | 'isCurrent' | 'isRolling'> & {
+type WorkloadState = Pick<WorkloadConditions, 'check' | 'isCurrent' | 'isRolling'> & {
   readonly url?: string | undefined;
 };
 
@@ -178,7 +178,7 @@ const NOT_CREATED = {
   reason: 'WorkloadNotReady',
   message: 'the workload does not exist yet',
 } as const;
-const ABSENT: WorkloadState = { reached: NOT_CREATED, isCurrent: false, isRolling: false };
+const ABSENT: WorkloadState = { check: NOT_CREATED, isCurrent: false, isRolling: false };
 
 /**
  * `isUp`: some Pods serve. `isNewest`: no Pod of an earlier configuration runs. `stuck`: why the newest does not start.
@@ -203,13 +203,13 @@ function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): Workload
   if (!isUp) {
     const { reason, message } = stuck ?? { reason: NOT_CREATED.reason, message: `is starting: ${starting}` };
     const sentence = `${title}${stuck === undefined ? ' ' : ': '}${message}`;
-    return { reached: { ok: false, reason, message: sentence }, url, isCurrent: false, isRolling };
+    return { check: { ok: false, reason, message: sentence }, url, isCurrent: false, isRolling };
   }
   const isSettled = observedGeneration >= generation && isNewest && stuck === undefined;
   const rollout = isSettled ? '' : '; its new configuration is being rolled out';
   const further = stuck === undefined ? rollout : `, but its new configuration does not start: ${stuck.message}`;
   const isCurrent = isSettled && live.spec.template.metadata.annotations[SNAPSHOT_ANNOTATION] === view.snapshot.hash;
-  return { reached: { ok: true, message: `${title} serves${further}` }, url, isCurrent, isRolling: false };
+  return { check: { ok: true, message: `${title} serves${further}` }, url, isCurrent, isRolling: false };
 }
 
 /**

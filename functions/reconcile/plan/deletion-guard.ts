@@ -25,8 +25,9 @@ export interface GuardedActions {
 interface Group {
   readonly namespace?: string;
   readonly removals: ReadonlyArray<Removal>;
+  /** The number of removals, and of all objects of which they are removed. */
   readonly count: number;
-  readonly of: number;
+  readonly total: number;
 }
 
 interface NamespaceGroup extends Group {
@@ -40,11 +41,11 @@ export function guardDeletions(actions: ReadonlyArray<Action>, context: PlanCont
   const removals = actions.filter((action) => isRemoval(action, context.world));
   const waiting = new Set<Action>();
   const guarded = [...Map.groupBy(removals, ({ action, instance }) => `${action} ${instance}`).values()].flatMap(
-    (of): DeletionGuard[] => {
-      const [{ action, instance } = { action: 'RetireScope', instance: '' } as const] = of;
+    (together): DeletionGuard[] => {
+      const [{ action, instance } = { action: 'RetireScope', instance: '' } as const] = together;
       const { object } = context.world.instances.get(instance) ?? {};
       const share = parseShare(object?.metadata.annotations?.[DELETION_SHARE_ANNOTATION] ?? '') ?? DEFAULT_SHARE;
-      const groups = groupsOf(of, context);
+      const groups = groupsOf(together, context);
       const tooMany = findTooMany(groups, share);
       for (const group of tooMany) for (const removal of group.removals) waiting.add(removal);
       return tooMany.length === 0 ? [] : [toGuard({ action, instance }, tooMany, groups.length)];
@@ -81,14 +82,14 @@ function groupsOf(removals: ReadonlyArray<Removal>, { world, keysOf }: PlanConte
     );
     // Claims that were not searched yet may be orphaned too, so they count: otherwise no batch would ever be too large.
     const count = removed.length + (isRetire ? (view?.unsearchedClaims.get(namespace) ?? 0) : 0);
-    const of = Math.max(count, sizes.get(namespace)?.length ?? 0);
-    return { namespace, removals: removed, revoked, others, count, of };
+    const total = Math.max(count, sizes.get(namespace)?.length ?? 0);
+    return { namespace, removals: removed, revoked, others, count, total };
   });
 }
 
 function isRevoked(removal: Removal, view: InstanceView | undefined): boolean {
   if (removal.action !== 'RetireScope') return false;
-  const claim = view?.claims.get(claimKey(removal.scope, removal.alias));
+  const claim = view?.claims.get(claimKey(removal.claimKind, removal.alias));
   return claim !== undefined && retainedSecret(claim) !== undefined;
 }
 
@@ -98,24 +99,26 @@ function isRevoked(removal: Removal, view: InstanceView | undefined): boolean {
  * not wait for the removals of others.
  */
 function findTooMany(groups: ReadonlyArray<NamespaceGroup>, share: number): ReadonlyArray<Group> {
-  const isTooMany = ({ count, of }: Group) => count > Math.max(MAX_UNGUARDED, (of * share) / 100);
+  const isTooMany = ({ count, total }: Group) => count > Math.max(MAX_UNGUARDED, (total * share) / 100);
   const { true: large = [], false: few = [] } = Object.groupBy(groups, (group) => `${isTooMany(group)}` as const);
   const [revoked, others] = [few.flatMap((group) => group.revoked), few.flatMap((group) => group.others)];
-  const [count, of] = [sum(few, 'count'), sum(few, 'of')];
+  const [count, total] = [sum(few, 'count'), sum(few, 'total')];
   const separate: ReadonlyArray<Group> = [
-    { removals: others, count: count - revoked.length, of: of - revoked.length },
-    { removals: revoked, count: revoked.length, of: of - others.length },
+    { removals: others, count: count - revoked.length, total: total - revoked.length },
+    { removals: revoked, count: revoked.length, total: total - others.length },
   ];
-  const areWide = few.filter((group) => group.revoked.length > 0).length >= MIN_NAMESPACES;
-  const isPlausible = (group: Group) => !isTooMany(group) || (group.removals === revoked && !areWide);
+  // A tenant has few namespaces: if many lose Secrets of retained keys, nobody has deleted these one by one.
+  const isInManyNamespaces = few.filter((group) => group.revoked.length > 0).length >= MIN_NAMESPACES;
+  const isPlausible = (group: Group) => !isTooMany(group) || (group.removals === revoked && !isInManyNamespaces);
   const together = separate.some(isPlausible)
     ? separate.filter((group) => !isPlausible(group))
-    : [{ removals: [...others, ...revoked], count, of }];
+    : [{ removals: [...others, ...revoked], count, total }];
   // Claims that were not searched yet are not removed now.
   return [...large, ...together].filter(({ removals }) => removals.length > 0);
 }
 
-const sum = (groups: ReadonlyArray<Group>, of: 'count' | 'of') => groups.reduce((all, group) => all + group[of], 0);
+const sum = (groups: ReadonlyArray<Group>, figure: 'count' | 'total') =>
+  groups.reduce((all, group) => all + group[figure], 0);
 
 /** The maximum number of namespaces that a message names. */
 const MAX_NAMED = 3;
@@ -125,8 +128,8 @@ function toGuard(
   tooMany: ReadonlyArray<Group>,
   namespaces: number,
 ): DeletionGuard {
-  const [count, of] = [sum(tooMany, 'count'), sum(tooMany, 'of')];
-  const share = Math.max(...tooMany.map((group) => Math.ceil((group.count * 100) / group.of)));
+  const [count, total] = [sum(tooMany, 'count'), sum(tooMany, 'total')];
+  const share = Math.max(...tooMany.map((group) => Math.ceil((group.count * 100) / group.total)));
   const names = tooMany.flatMap(({ namespace }) => namespace ?? []);
   const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
   const isPart = names.length === tooMany.length && names.length < namespaces;
@@ -134,7 +137,7 @@ function toGuard(
   const [what, why] =
     action === 'RetireScope' ? ['database rows', ', because their objects are gone'] : ['VirtualKeys of Users', ''];
   const message =
-    `a run would remove ${count} of ${of} ${what}${where}${why}, which is more than is plausible: nothing was removed; if this is intended, ` +
+    `a run would remove ${count} of ${total} ${what}${where}${why}, which is more than is plausible: nothing was removed; if this is intended, ` +
     `annotate the instance with ${DELETION_SHARE_ANNOTATION}=${share}%, until they are removed`;
-  return { instance, action, count, of, message };
+  return { instance, action, count, total, message };
 }

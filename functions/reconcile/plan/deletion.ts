@@ -6,7 +6,7 @@ import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, about, aboutClaim, event } from '../action.ts';
 import { isOwnBlocked, ownBlockersOf } from '../key/own-blockers.ts';
-import { hasMarks, isFound, isLabelled, isOurs, retainedMarks, secretNameOf } from '../key/secret-shape.ts';
+import { hasMarks, isFoundByClaim, isLabelled, isOurs, retainedMarks, secretNameOf } from '../key/secret-shape.ts';
 import {
   aliasOf,
   hasFinalizer,
@@ -183,7 +183,7 @@ function planRetention(view: KeyView, context: PlanContext): ReadonlyArray<Actio
   const retained = claim && { scopeId: claim.scopeId, anchor: claim.anchor, blocked, retained: secret.name };
   const write = retained && { policy: retained, generation: key.metadata.generation, isNew: false };
   // A retained claim whose Secret is not found as this VirtualKey's would be retired, so the Secret comes first.
-  const mayPut = write !== undefined && !isRemembered && isFound(secret, key);
+  const mayPut = write !== undefined && !isRemembered && isFoundByClaim(secret, key);
   const puts: Action[] = mayPut ? [{ action: 'PutScope', ...on, ...write }] : [];
   // Without its finalizer the object counts as gone, and its Secret decides.
   if (!hasFinalizer(key)) return isMarked ? puts : undefined;
@@ -197,9 +197,9 @@ function planRetention(view: KeyView, context: PlanContext): ReadonlyArray<Actio
   const obstacle = scopeObjectObstacle(key, context);
   if (obstacle === undefined)
     return steps.length > 0 ? steps : [...(claim ? [retainedEvent(key, secret)] : []), removeFinalizer(key)];
-  if (!isTimedOut(key, context.now) || !(isMarked || (isRemembered && isFound(secret, key)))) return steps;
-  const left = `its row stays in the database until a resync marks the key as retained: ${obstacle}`;
-  return [retainedEvent(key, secret), removeFinalizer(key, TIMED_OUT, left)];
+  if (!isTimedOut(key, context.now) || !(isMarked || (isRemembered && isFoundByClaim(secret, key)))) return steps;
+  const notCleanedUp = `its row stays in the database until a resync marks the key as retained: ${obstacle}`;
+  return [retainedEvent(key, secret), removeFinalizer(key, TIMED_OUT, notCleanedUp)];
 }
 
 function retainedEvent(key: VirtualKey, secret: PresentSecret): Action {
@@ -218,8 +218,8 @@ export function planRetirement(scopeObject: ScopeObject, context: PlanContext): 
   const { instance } = context.access(scopeObject);
   const obstacle = scopeObjectObstacle(scopeObject, context);
   if (obstacle !== undefined) {
-    const left = `its row stays in the database${instance === undefined ? '' : ' until a resync finds it'}: ${obstacle}`;
-    return isTimedOut(scopeObject, context.now) ? [removeFinalizer(scopeObject, TIMED_OUT, left)] : [];
+    const notCleanedUp = `its row stays in the database${instance === undefined ? '' : ' until a resync finds it'}: ${obstacle}`;
+    return isTimedOut(scopeObject, context.now) ? [removeFinalizer(scopeObject, TIMED_OUT, notCleanedUp)] : [];
   }
   const { kind, alias, key } = aliasOf(scopeObject);
   const claim = instance?.claims.get(key);
@@ -256,9 +256,9 @@ function planBlock(key: VirtualKey, context: PlanContext): Action[] {
 
 const TIMED_OUT = 'cleaning up was tried for 20 seconds';
 
-/** `left`: what cannot be cleaned up. */
+/** `notCleanedUp`: what cannot be cleaned up. */
 export const removeFinalizer = (
   object: Pick<OwnObject, 'kind' | 'metadata'>,
   why = 'nothing is left to clean up',
-  left?: string,
-): Action => ({ action: 'RemoveFinalizer', ...about(object, why), left });
+  notCleanedUp?: string,
+): Action => ({ action: 'RemoveFinalizer', ...about(object, why), notCleanedUp });

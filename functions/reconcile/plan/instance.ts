@@ -87,7 +87,7 @@ function superfluousSnapshots(view: InstanceView, context: PlanContext): Snapsho
 /** The workload is written whole in every run, when its snapshot exists and can be mounted. */
 function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
   const { object, parts, snapshot, storeType } = view;
-  const { type, writeProblem, reached } = evaluateOwnType(view, world);
+  const { type, writeProblem, check } = evaluateOwnType(view, world);
   if (type === undefined || writeProblem !== undefined || !snapshot.isPublished) return [];
   const { gatewayImage: image, gatewayPullSecrets: pullSecrets, version } = world.platform;
   const { apply, remove } = createPartActions(view, world);
@@ -112,7 +112,7 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
     // The previous workload is removed when the new one serves. The object that runs the gateway is removed last: while
     // it exists, the others are searched for.
     ...others.flatMap((other) =>
-      reached.ok
+      check.ok
         ? PARTS_OF[other].toReversed().flatMap((part) => remove(part, `the workload is of type ${type} now`))
         : [],
     ),

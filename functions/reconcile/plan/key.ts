@@ -32,7 +32,7 @@ export function planKey(view: KeyView, context: PlanContext): Action[] {
   if (isDeleted(key)) return planKeyDeletion(view, context);
   if (context.world.failures.has(idOf(key.kind, key.metadata))) return [];
   const access = context.access(key);
-  if (access.state === 'notAllowed') return endValues(view, access.instance);
+  if (access.state === 'notAllowed') return planEndOfAllValues(view, access.instance);
   if (access.state !== 'allowed') return [];
   const { instance } = access;
   if (!hasLedger(instance)) return planFinalizer(key);
@@ -47,10 +47,10 @@ export function planKey(view: KeyView, context: PlanContext): Action[] {
  * A VirtualKey of a namespace that the instance no longer allows does not work: its values are retired. Its claim and
  * its Secret stay.
  */
-function endValues({ object }: KeyView, instance: InstanceView | undefined): Action[] {
+function planEndOfAllValues({ object }: KeyView, instance: InstanceView | undefined): Action[] {
   const { state, claim } = instance === undefined ? { state: 'free' } : claimOf(object, instance);
   if (state !== 'ours' || claim === undefined) return [];
-  return retire(object, claim, hashesOf(claim), NAMESPACE_NOT_ALLOWED);
+  return planEndOfValues(object, claim, hashesOf(claim), NAMESPACE_NOT_ALLOWED);
 }
 
 /** `value`: recorded before the steps. */
@@ -70,7 +70,7 @@ interface ValueCase {
   readonly live: ReadonlyArray<string>;
   readonly ended: World['endedValues'];
   /** The database's clock. */
-  readonly time: Millis;
+  readonly databaseNow: Millis;
   readonly shape: SecretShape;
   put(value: ActionOf<'PutSecret'>['value'], why: string): Action;
 }
@@ -101,14 +101,14 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
     value,
     isNew,
   });
-  const { time } = instance;
+  const { databaseNow } = instance;
   const live = claim.values.flatMap(({ hash, notAfter }) => (notAfter === undefined ? [hash] : []));
-  const valueCase: ValueCase = { view, key, claim, live, ended: context.world.endedValues, time, shape, put };
+  const valueCase: ValueCase = { view, key, claim, live, ended: context.world.endedValues, databaseNow, shape, put };
   const whyRemoved = 'the overlap of a rotation is over, or too many overlap';
-  const removals = retire(key, claim, removableValues(claim, time), whyRemoved);
+  const removals = planEndOfValues(key, claim, removableValues(claim, databaseNow), whyRemoved);
   // A new value waits until the Secret is gone.
   if (secret.state === 'deleting')
-    return { steps: [...removals, ...retireLost(valueCase, 'its Secret is in deletion')] };
+    return { steps: [...removals, ...endLostValues(valueCase, 'its Secret is in deletion')] };
   const { steps, ...plan } = isNew ? planAbsentSecret(valueCase) : planPresentSecret(valueCase, presentSecret(secret));
   return { ...plan, steps: [...removals, ...steps] };
 }
@@ -125,7 +125,7 @@ function planAbsentSecret(valueCase: ValueCase): SecretPlan {
   const why = isLost
     ? `Secret "${valueCase.shape.name}" is lost: a new key value replaces it`
     : `it has no key value yet: one is created in Secret "${valueCase.shape.name}"`;
-  return { value: newValue(key), why, steps: [...retireLost(valueCase, 'its Secret is lost'), put('new', why)] };
+  return { value: newValue(key), why, steps: [...endLostValues(valueCase, 'its Secret is lost'), put('new', why)] };
 }
 
 /**
@@ -133,13 +133,13 @@ function planAbsentSecret(valueCase: ValueCase): SecretPlan {
  * ours.
  */
 function planPresentSecret(valueCase: ValueCase, secret: PresentSecret | undefined): SecretPlan {
-  const { view, key, live, ended, claim, time, put } = valueCase;
+  const { view, key, live, ended, claim, databaseNow, put } = valueCase;
   if (secret === undefined || !isOurs(secret, key, hashesOf(claim))) return { steps: [] };
   const { hash = '', name } = secret;
   // Only a Secret with our label may be deleted later.
   if (!isLabelled(secret)) return { steps: [put('same', `Secret "${name}" no longer has the operator's label`)] };
   if (live.includes(hash)) return planWorkingValue(valueCase, secret);
-  const isOld = isOverlapping(claim, hash, time);
+  const isOld = isOverlapping(claim, hash, databaseNow);
   // The Secret holds the value that the VirtualKey had: its row was lost, or its values were retired.
   if (hash !== '' && !isOld && isRestorable(valueCase, hash))
     return {
@@ -160,29 +160,29 @@ function planPresentSecret(valueCase: ValueCase, secret: PresentSecret | undefin
     return { value: newValue(key), why, steps: [put('new', why)] };
   }
   const why = `the key value in Secret "${name}" was edited and the correct value is lost: a new value replaces it`;
-  return { value: { ...newValue(key), unlessLive }, why, steps: [...retireLost(valueCase, why), put('new', why)] };
+  return { value: { ...newValue(key), unlessLive }, why, steps: [...endLostValues(valueCase, why), put('new', why)] };
 }
 
 /**
  * The Secret holds a working value: other values end, a new one is created when a rotation is due, and differences of
  * the Secret are repaired.
  */
-function planWorkingValue({ key, view, claim, time, shape, put }: ValueCase, secret: PresentSecret): SecretPlan {
+function planWorkingValue({ key, view, claim, databaseNow, shape, put }: ValueCase, secret: PresentSecret): SecretPlan {
   const { hash = '', name } = secret;
-  const others = unpublishedValues(claim, hash, key.status?.keyID, time);
+  const others = unpublishedValues(claim, hash, key.status?.keyID, databaseNow);
   const overlap = overlapOf(key.spec.rotation);
   const whyReplaced = `a new value has replaced the previous one, which works for another ${overlap / 1000} seconds`;
   const replaced = replacedSecretOf(view, secret);
   const left: Action[] = [
-    ...retire(key, claim, others.replaced, whyReplaced, overlap),
-    ...retire(key, claim, others.lost, 'it was never published'),
+    ...planEndOfValues(key, claim, others.replaced, whyReplaced, overlap),
+    ...planEndOfValues(key, claim, others.lost, 'it was never published'),
     ...(replaced ? [deleteSecret(key, replaced, `Secret "${replaced.name}" is called "${name}" now`)] : []),
   ];
   const value = claim.values.find((one) => one.hash === hash);
-  const due = value && whyRotate(key, value, claim, time);
+  const due = value && whyRotate(key, value, claim, databaseNow);
   // The end of the old value is written after the new Secret: nothing else would show the next run that the new value
   // was published.
-  const ended = retire(key, claim, [hash], whyReplaced, overlap);
+  const ended = planEndOfValues(key, claim, [hash], whyReplaced, overlap);
   if (due !== undefined) return { value: newValue(key), why: due, steps: [...left, put('new', due), ...ended] };
   const drift = driftOf(secret, shape);
   return { steps: drift === '' ? left : [...left, put('same', `the ${drift} of Secret "${name}" differ`)] };
@@ -204,10 +204,10 @@ const restored = (hash: string): ScopeValue => ({ hash, unlessEnded: hash });
 
 const newValue = ({ metadata }: VirtualKey): ScopeValue => ({ rotation: requestedRotation(metadata.annotations) });
 
-const retireLost = ({ key, claim, time }: ValueCase, why: string): Action[] =>
-  retire(key, claim, lostSecretValues(claim, key.status?.keyID, time), why);
+const endLostValues = ({ key, claim, databaseNow }: ValueCase, why: string): Action[] =>
+  planEndOfValues(key, claim, lostSecretValues(claim, key.status?.keyID, databaseNow), why);
 
-function retire(
+function planEndOfValues(
   key: VirtualKey,
   { scopeId }: ClaimValues,
   hashes: ReadonlyArray<string>,

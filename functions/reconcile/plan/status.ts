@@ -93,7 +93,7 @@ export function planInstanceStatus(
   };
   const events = own.map((one) => {
     // One event for each combination of action and counts.
-    const once = `${TOO_MANY}/${one.action}/${one.count}/${one.of}`;
+    const once = `${TOO_MANY}/${one.action}/${one.count}/${one.total}`;
     return event(object, { reason: TOO_MANY, message: one.message, once });
   });
   return [...planWrite(object, after, context), ...events];
@@ -173,7 +173,7 @@ export function planScopeObjectStatus(
 
 function conditionsOfClaim({ object, secret }: KeyView, { claim, instance }: OwnClaim, spend: Spend | undefined) {
   const published = secret.state === 'unread' ? object.status?.keyID : presentSecret(secret)?.hash;
-  const rotation = toRotationCondition(object, claim, published, instance.time);
+  const rotation = toRotationCondition(object, claim, published, instance.databaseNow);
   return [rotation, toSoftBudgetCondition(object, spend)].filter((evaluated) => evaluated !== undefined);
 }
 
@@ -196,7 +196,7 @@ function planValueEvent(key: VirtualKey, { keyID, keySecretRef }: VirtualKeyStat
   const shown = key.status?.keyID;
   if (keyID === undefined || keyID === shown) return [];
   const end = own?.claim.values.find(({ hash }) => hash === shown)?.notAfter;
-  const isRotated = end !== undefined && end > (own?.instance.time ?? 0);
+  const isRotated = end !== undefined && end > (own?.instance.databaseNow ?? 0);
   const reason = isRotated ? 'KeyRotated' : 'KeyCreated';
   const old = isRotated ? `the previous one works until ${toTimestamp(end)}` : 'the previous one no longer works';
   const message =

@@ -36,7 +36,7 @@ test('the removals are guarded and reported: in the report, an event and a condi
   await lose(0, 11);
   const report = await harness.resync();
   const message: unknown = expect.stringContaining('would remove 11 of 30 database rows');
-  expect(report.guarded).toEqual([{ instance: 'default/main', action: 'RetireScope', count: 11, of: 30, message }]);
+  expect(report.guarded).toEqual([{ instance: 'default/main', action: 'RetireScope', count: 11, total: 30, message }]);
   expect(report.actions).not.toHaveProperty('RetireScope');
   expect(await harness.aliases()).toHaveLength(30);
   expect(await condition()).toMatchObject({
@@ -118,7 +118,7 @@ test('keys of users on an instance where their namespace has no other keys are g
   const connectionRef = { instanceRef: { name: 'second', namespace: 'default' } };
   for (const name of names) await harness.edit(users, name, { spec: { connectionRef, autoCreateKey: false } });
   expect((await harness.resync()).guarded).toContainEqual(
-    expect.objectContaining({ action: 'DeleteKey', instance: 'default/second', count: 12, of: 12 }),
+    expect.objectContaining({ action: 'DeleteKey', instance: 'default/second', count: 12, total: 12 }),
   );
 });
 
@@ -127,15 +127,15 @@ test('keys that users would lose at the same time are guarded too, as a share of
   await harness.apply(...names.map((name) => makeUser({}, name)));
   await harness.resync();
   for (const name of names.slice(0, 12)) await harness.edit(users, name, { spec: { autoCreateKey: false } });
-  expect((await harness.resync()).guarded).toMatchObject([{ action: 'DeleteKey', count: 12, of: 24 }]);
+  expect((await harness.resync()).guarded).toMatchObject([{ action: 'DeleteKey', count: 12, total: 24 }]);
   await allow('50%');
   expect((await harness.resync()).guarded).toBeUndefined();
   expect((await harness.aliases()).filter((alias) => alias.endsWith('-key'))).toHaveLength(12);
   await allow('0%');
   for (const name of names.slice(12, 23)) await harness.edit(users, name, { spec: { autoCreateKey: false } });
-  expect((await harness.resync()).guarded).toMatchObject([{ count: 11, of: 12 }]);
+  expect((await harness.resync()).guarded).toMatchObject([{ count: 11, total: 12 }]);
   await allow('much');
-  expect((await harness.resync()).guarded).toMatchObject([{ count: 11, of: 12 }]);
+  expect((await harness.resync()).guarded).toMatchObject([{ count: 11, total: 12 }]);
 });
 
 test('a dry run shows the guarded removals and the next step, and lists the removals when they are allowed', async () => {
@@ -172,7 +172,7 @@ describe('on an instance that tenants share', () => {
     const message: unknown = expect.stringContaining(
       '15 of 15 database rows in namespace b, because their objects are gone',
     );
-    expect(report.guarded).toEqual([{ instance: 'default/main', action: 'RetireScope', count: 15, of: 15, message }]);
+    expect(report.guarded).toEqual([{ instance: 'default/main', action: 'RetireScope', count: 15, total: 15, message }]);
     expect((await harness.aliases()).filter((alias) => alias.startsWith('a-'))).toHaveLength(9);
     await allow('100%');
     expect((await harness.resync()).actions).toMatchObject({ RetireScope: 15 });
@@ -184,7 +184,7 @@ describe('on an instance that tenants share', () => {
     await harness.resync();
     for (const name of names) await loseAll(name, 5);
     const report = await harness.resync();
-    expect(report.guarded).toMatchObject([{ count: 40, of: 40 }]);
+    expect(report.guarded).toMatchObject([{ count: 40, total: 40 }]);
     expect(report.actions).not.toHaveProperty('RetireScope');
   });
 
@@ -228,7 +228,7 @@ describe('on an instance that tenants share', () => {
     for (const [key, name] of each) await harness.remove(virtualKeys, key, name);
     await harness.resync();
     for (const [key, name] of each) await harness.remove(RESOURCES.secrets, `${key}-key`, name);
-    expect((await harness.resync()).guarded).toMatchObject([{ action: 'RetireScope', count: 40, of: 40 }]);
+    expect((await harness.resync()).guarded).toMatchObject([{ action: 'RetireScope', count: 40, total: 40 }]);
     expect(await harness.aliases()).toHaveLength(40);
   });
 

@@ -65,7 +65,7 @@ test('the deletion guard also counts claims that were not searched yet', async (
     await harness.edit(virtualKeys, `k${index}`, { metadata: { finalizers: [] } });
     await harness.remove(virtualKeys, `k${index}`);
   }
-  expect((await harness.resync()).guarded).toMatchObject([{ action: 'RetireScope', count: 20, of: 30 }]);
+  expect((await harness.resync()).guarded).toMatchObject([{ action: 'RetireScope', count: 20, total: 30 }]);
   expect(await harness.aliases()).toHaveLength(30);
   await harness.edit(gatewayInstances, 'main', {
     metadata: { annotations: { 'instance.gateway-operator.dev/deletion-share': '80%' } },

@@ -226,7 +226,7 @@ test('in a namespace that is too large only claims of objects that are gone are 
   expect([await count('a'), await count('b')]).toEqual([27, 27]);
   await lose('a', 3, 20);
   await lose('b', 3, 6);
-  expect((await harness.resync()).guarded).toMatchObject([{ action: 'RetireScope', count: 17, of: 27 }]);
+  expect((await harness.resync()).guarded).toMatchObject([{ action: 'RetireScope', count: 17, total: 27 }]);
   expect([await count('a'), await count('b')]).toEqual([27, 24]);
 });
 

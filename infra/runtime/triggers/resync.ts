@@ -17,13 +17,13 @@ const RETRY = 1_000;
 /** Milliseconds in which further resyncs begin. After that, the resync of the next minute continues. */
 const LAST = 50_000;
 
-const isQuiet = (report: string): boolean => !readReport(report).underWay;
+const isSettled = (report: string): boolean => !readReport(report).underWay;
 
 /**
  * Returns the last report, or rejects with the last failure. A function that does not run yet (during an update or an
  * installation) gets another request.
  */
-export async function resyncUntilDone({ ask, now, pause, isDone = isQuiet }: ResyncDependencies): Promise<string> {
+export async function resyncUntilDone({ ask, now, pause, isDone = isSettled }: ResyncDependencies): Promise<string> {
   const began = now();
   const isOver = () => now() - began >= LAST;
   for (;;) {
