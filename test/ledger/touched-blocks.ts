@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { createAdditions } from '#adapters/postgres/additions.ts';
-import { ADD, INSERT, toColumns } from '#adapters/postgres/insert-batch.ts';
+import { ADD_SUMS, INSERT, toColumns } from '#adapters/postgres/insert-batch.ts';
 import { EXPIRED_ROWS, RECORD_BATCH, ROWS } from '#adapters/postgres/ledger-database.ts';
 import { BOOKED, SUMS } from '#adapters/postgres/ledger-queries.ts';
 import { FIND } from '#adapters/postgres/policies.ts';
@@ -100,7 +100,7 @@ export function hotStatements(rowCount: number): ReadonlyArray<Statement> {
     {
       lookups: PER_LEDGER_ROW * 1000,
       name: 'add a thousand ledger rows of an account',
-      text: ADD,
+      text: ADD_SUMS,
       values: [...additionsOf(batch(1000)), INSTANCE, 1, 5],
     },
     {
