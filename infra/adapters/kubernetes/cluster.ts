@@ -54,7 +54,7 @@ export class ResponseTooLarge extends Error {
 
 export const USER_AGENT = 'gateway-operator';
 
-export interface ClusterDeps {
+export interface ClusterDependencies {
   readonly request: KubeTransport;
   /** Milliseconds for one HTTP exchange, with the waits for a busy API server. */
   readonly giveUpAfter?: number;
@@ -98,7 +98,11 @@ const METADATA = METADATA_LIST.replace('List;', ';');
  * A 404 means that the object does not exist only if it has a `Status` of the API server. Else the path is not served,
  * which throws.
  */
-export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads = READS }: ClusterDeps): Cluster {
+export function createCluster({
+  request,
+  giveUpAfter = GIVE_UP_AFTER,
+  maxReads = READS,
+}: ClusterDependencies): Cluster {
   const call = (draft: Draft) => callInTime(request, draft, giveUpAfter);
   const maxOwn = Math.max(MIN_OWN, maxReads * SHARE);
   const { run: limitReads } = createFairLimiter(maxReads, Number.POSITIVE_INFINITY, { maxOwn });

@@ -2,14 +2,14 @@
 import { fromUtf8, readBytes } from '#core/json/bytes.ts';
 import { type KubeTransport, MAX_RESPONSE, ResponseTooLarge, USER_AGENT } from './cluster.ts';
 
-export interface FetchTransportDeps {
+export interface FetchTransportDependencies {
   /** Address of the API server, `https://…`; its certificate must be one that the platform trusts. */
   readonly address: string;
   readonly token: string;
   readonly fetch: typeof globalThis.fetch;
 }
 
-export function createFetchTransport({ address, token, fetch }: FetchTransportDeps): KubeTransport {
+export function createFetchTransport({ address, token, fetch }: FetchTransportDependencies): KubeTransport {
   const base = address.replace(/(?<!\/)\/+$/, '');
   return async ({ method, path, accept = 'application/json', contentType, body, signal }) => {
     const response = await fetch(`${base}${path}`, {

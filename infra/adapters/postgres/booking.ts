@@ -6,7 +6,7 @@ import type { Log } from '#core/ports/telemetry.ts';
 import type { Partitions } from './partitions.ts';
 import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
 
-export interface BookingDeps {
+export interface BookingDependencies {
   readonly session: Session;
   readonly partitions: Partitions;
   readonly log: Log;
@@ -14,7 +14,7 @@ export interface BookingDeps {
 
 /** Books in one transaction. Rejected rows are reported after the commit. */
 export async function inBooking<T>(
-  { session, partitions, log }: BookingDeps,
+  { session, partitions, log }: BookingDependencies,
   work: (booking: BookingTransaction) => Promise<T>,
 ): Promise<T> {
   const rejected: RejectedRow[] = [];

@@ -5,7 +5,7 @@ import type { AccountClosing, Batch, BatchOutcome, ExpiredRow, LedgerDatabase } 
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
-import { type BookingDeps, type BookingTransaction, inBooking } from './booking.ts';
+import { type BookingDependencies, type BookingTransaction, inBooking } from './booking.ts';
 import { EPOCH_LOCK } from './epochs.ts';
 import { toExpiredRows } from './expired-rows.ts';
 import { insertBatch } from './insert-batch.ts';
@@ -14,7 +14,7 @@ import { literal } from './literal.ts';
 import { BOOKING_LOCK } from './recount.ts';
 import { GATEWAY_LIMIT, type Query } from './session.ts';
 
-interface LedgerDatabaseDependencies extends BookingDeps {
+interface LedgerDatabaseDependencies extends BookingDependencies {
   readonly random: Random;
 }
 

@@ -33,7 +33,7 @@ function queriesBy(ask: SizedQuery): LedgerQueries {
   };
   const bookedOf = async (ids: ReadonlyArray<string>) => {
     const sorted = ids.toSorted();
-    const rows = await ask<BookedRow>(ids.length, BOOKED, [sorted, sorted[0], sorted.at(-1)]);
+    const rows = await ask<BookedRow>(ids.length, SELECT_BOOKED, [sorted, sorted[0], sorted.at(-1)]);
     return rows.map(({ id, kinds, costs }): [string, BookedLedgerRow[]] => [
       id,
       kinds.map((kind, index) => ({ kind, cost: BigInt(costs[index] ?? 0) })),
@@ -90,6 +90,6 @@ where s.amount is not null or r.amount is not null`;
  * Each day is asked for its own ids: PostgreSQL looks for all of them in each partition that their bounds do not
  * exclude.
  */
-export const BOOKED = `
+export const SELECT_BOOKED = `
 select id, array_agg(kind order by kind) as kinds, array_agg(cost::text order by kind) as costs
 from gateway_operator.ledger_row where id = any($1::uuid[]) and id >= $2::uuid and id <= $3::uuid group by id`;
