@@ -6,7 +6,7 @@ import { listBy, type Rule, text, withRule } from '../validation/rule.ts';
 import { AllowedNamespaces } from './allowed-namespaces.ts';
 import { ModelEntry } from './model-entry.ts';
 import { HTTPRoute, Ingress, routeRules } from './route.ts';
-import { choice, Duration, FreeText, integer, Name, observed, SecretKeyName } from './shared-fields.ts';
+import { choice, Duration, FreeText, integer, Name, observedFields, SecretKeyName } from './shared-fields.ts';
 import { Workload } from './workload.ts';
 
 const secretKey = (what: string) => SecretKeyName.describe(`Name of the Secret's key that holds the ${what}.`);
@@ -176,7 +176,7 @@ const KeyCount = z.object({
 });
 
 export const GatewayInstanceStatus = z.object({
-  ...observed,
+  ...observedFields,
   url: text(2048)
     .optional()
     .describe(

@@ -158,7 +158,7 @@ export const Condition = z.object({
 export type Condition = z.output<typeof Condition>;
 
 /** Fields of every status. */
-export const observed = {
+export const observedFields = {
   conditions: listBy('type', Condition, 32).optional().describe('What was observed, one condition for each type.'),
   observedGeneration: z.int().min(0).optional().describe('The `metadata.generation` that this status is about.'),
 };
@@ -168,7 +168,7 @@ export const Spend = z.string().max(40);
 
 /** Fields that the status of a User and of a Team have in common. */
 export const scopeStatus = (who: 'user' | 'team') => ({
-  ...observed,
+  ...observedFields,
   currentSpend: Spend.optional().describe(`Dollars spent in the current window by all keys of the ${who}.`),
   budgetResetDate: Timestamp.optional().describe('When the current budget window ends, RFC 3339.'),
 });

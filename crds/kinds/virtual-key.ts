@@ -26,7 +26,7 @@ import {
   Money,
   modelNames,
   Name,
-  observed,
+  observedFields,
   Spend,
   Timestamp,
 } from './shared-fields.ts';
@@ -177,7 +177,7 @@ const WindowSpend = z.object({
 });
 
 export const VirtualKeyStatus = z.object({
-  ...observed,
+  ...observedFields,
   keySecretRef: z.string().max(253).optional().describe('Name of the Secret that holds the key, under its key `key`.'),
   keyValue: text(512)
     .optional()

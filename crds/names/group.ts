@@ -19,8 +19,8 @@ export const MANAGED_BY = 'gateway-operator';
 
 /** Marks objects that the operator made and may delete; together with an owner reference or a matching key hash. */
 export const OWNED_LABEL = 'gateway-operator.dev/managed';
-export const OWNED = 'true';
-export const OWNED_LABELS = { [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED };
+export const OWNED_LABEL_VALUE = 'true';
+export const OWNED_LABELS = { [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED_LABEL_VALUE };
 
 /** On the snapshots of an instance: its uid, so that they are found among those of many others. */
 export const INSTANCE_LABEL = 'gateway-operator.dev/instance-uid';

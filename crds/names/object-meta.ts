@@ -1,6 +1,6 @@
 // Metadata of an object, as far as we read it.
 import type { AnnotationName } from './annotations.ts';
-import { OWNED, OWNED_LABEL } from './group.ts';
+import { OWNED_LABEL, OWNED_LABEL_VALUE } from './group.ts';
 
 export interface OwnerReference {
   readonly apiVersion: string;
@@ -52,5 +52,5 @@ export const controllerOf = (object: KubeObject<string, string, unknown, unknown
 /** Whether we made the object for this owner: the object has our label, and the owner controls it. */
 export function isOwnedBy({ labels, ownerReferences }: Pick<ObjectMeta, 'labels' | 'ownerReferences'>, uid: string) {
   const isOwner = ownerReferences?.some((owner) => owner.uid === uid && owner.controller === true);
-  return labels?.[OWNED_LABEL] === OWNED && isOwner === true;
+  return labels?.[OWNED_LABEL] === OWNED_LABEL_VALUE && isOwner === true;
 }

@@ -5,7 +5,7 @@ import { createLazy } from '#core/caches/lazy.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { createDeadline } from './deadline.ts';
-import type { HandleDeps, ReviewOutcome } from './handle.ts';
+import type { HandleDependencies, ReviewOutcome } from './handle.ts';
 import type { Verb } from './review.ts';
 
 export type { Trigger } from './subject.ts';
@@ -16,7 +16,7 @@ export interface ReviewRecord extends ReviewOutcome {
   readonly millis: number;
 }
 
-export interface AdmissionDeps extends HandleDeps {
+export interface AdmissionDependencies extends HandleDependencies {
   readonly clock: Clock;
   readonly timer: Timer;
   /**
@@ -29,7 +29,7 @@ export interface AdmissionDeps extends HandleDeps {
   readonly record?: (review: ReviewRecord) => Promise<void>;
 }
 
-export function createAdmission(deps: AdmissionDeps): Hono {
+export function createAdmission(deps: AdmissionDependencies): Hono {
   const { clock, timer, record, pathSecrets } = deps;
   // The modules that process reviews, mostly schemas, are loaded with the first review.
   const handle = createLazy(async () => (await import('./handle.ts')).createHandle(deps));

@@ -12,7 +12,7 @@ import { type ClusterReads, createReads } from './reads.ts';
 import { type RequestHead, type ReviewResponse, readReview, toReview, type Verb } from './review.ts';
 import { readSubject, type Subject, type Trigger, triggerOf, withObject, withoutJson } from './subject.ts';
 
-export interface HandleDeps {
+export interface HandleDependencies {
   readonly cluster: ClusterReads;
   readonly hash: Hash;
   /** Domains whose labels and annotations the Secret of a VirtualKey may have. Absent: none. */
@@ -52,7 +52,7 @@ interface ReviewContext {
  * | a review, but it or the cluster's replies do not arrive in time, or the webhook has a bug | 500: the
  * `failurePolicy` of the webhook's configuration decides |
  */
-export function createHandle({ cluster, hash, exemptUsers = [], secretPrefixes = [] }: HandleDeps) {
+export function createHandle({ cluster, hash, exemptUsers = [], secretPrefixes = [] }: HandleDependencies) {
   const exempt = new Set(exemptUsers);
   const readBody = createBodyReader();
   const readsOf = createReads(cluster);

@@ -10,7 +10,7 @@ import { createKeyReport } from './caller/key-report.ts';
 import { createModels } from './caller/models.ts';
 import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './caller/policy-cache.ts';
 import { chargedScopesOf, createRemainingLimits, hasBudget } from './caller/remaining-limits.ts';
-import type { GatewayDeps } from './deps.ts';
+import type { GatewayDependencies } from './deps.ts';
 import { createHandle, type SharedState } from './handle.ts';
 import { sendFailure, sendJson, sendText } from './reply/respond.ts';
 import { createInFlightCounter } from './request/in-flight.ts';
@@ -36,7 +36,7 @@ interface Route {
  * Workers, I/O of one request cannot serve another.
  */
 export function createSharedState(
-  deps: Pick<GatewayDeps, 'clock' | 'intervalClock' | 'log' | 'metrics' | 'memory'>,
+  deps: Pick<GatewayDependencies, 'clock' | 'intervalClock' | 'log' | 'metrics' | 'memory'>,
 ): SharedState & { readonly policies: PolicyMemory } {
   return {
     policies: createPolicyMemory(),
@@ -54,7 +54,7 @@ const USUAL_MEMORY: ProcessMemory = { limit: 2 ** 30, own: 2 ** 27 };
  * The gateway of a process. On Workers each request has its own I/O: there, each request creates a gateway, with the
  * shared state of the isolate.
  */
-export function createGateway(deps: GatewayDeps, state = createSharedState(deps)): HttpHandler {
+export function createGateway(deps: GatewayDependencies, state = createSharedState(deps)): HttpHandler {
   const routes = createRoutes(deps, state);
 
   return async function gateway(client, path = client.path) {
@@ -112,7 +112,7 @@ function errorsFor(client: HttpExchange, path: string): ErrorFormat {
 }
 
 /** Routes by path, with and without `/v1`. A route that spends belongs to an API; the other routes are free. */
-export function createRoutes(deps: GatewayDeps, state = createSharedState(deps)): ReadonlyMap<string, Route> {
+export function createRoutes(deps: GatewayDependencies, state = createSharedState(deps)): ReadonlyMap<string, Route> {
   const authenticate = createAuthenticate(deps, createPolicyCache(deps, state.policies));
   const shared = { ...state, authenticate };
   const remainingLimits = createRemainingLimits(deps);

@@ -9,13 +9,15 @@ import type { Policies } from '#core/ports/policy.ts';
 import type { Log, Metrics } from '#core/ports/telemetry.ts';
 import type { Credentials, Upstream } from '#core/ports/upstream.ts';
 
-export interface GatewayDeps {
+export interface GatewayDependencies {
   /** The compiled instance of this gateway; undefined until the first snapshot has arrived. */
   readonly snapshots: { current(): Snapshot | undefined };
   readonly credentials: Credentials;
   readonly policies: Policies;
   readonly ledger: Ledger;
-  /** Whether another version of the operator wrote what the ledger needs, so that it cannot start. `GET /readyz` asks. */
+  /**
+   * Whether another version of the operator wrote what the ledger needs, so that it cannot start. `GET /readyz` asks.
+   */
   readonly hasVersionMismatch?: () => boolean;
   readonly upstream: Upstream;
   readonly clock: Clock;

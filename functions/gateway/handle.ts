@@ -4,7 +4,7 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { AccessMemory, Grant } from './caller/access.ts';
 import type { Authenticate } from './caller/authenticate.ts';
 import { createRemainingLimits, type RequestFailure } from './caller/remaining-limits.ts';
-import type { GatewayDeps } from './deps.ts';
+import type { GatewayDependencies } from './deps.ts';
 import { createReply } from './reply/reply.ts';
 import { sendFailure } from './reply/respond.ts';
 import { createAdmit } from './request/admit.ts';
@@ -33,7 +33,7 @@ export interface SharedState {
  * the answer.
  */
 export function createHandle(
-  deps: GatewayDeps,
+  deps: GatewayDependencies,
   shared: SharedState & { readonly authenticate: Authenticate },
   api: Api,
 ) {

@@ -11,7 +11,7 @@ import type { ConnectionRef } from '#crds/kinds/shared-fields.ts';
 import type { TeamSpec } from '#crds/kinds/team.ts';
 import type { UserSpec } from '#crds/kinds/user.ts';
 import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
-import { OWNED, OWNED_LABEL } from '#crds/names/group.ts';
+import { OWNED_LABEL, OWNED_LABEL_VALUE } from '#crds/names/group.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/names/resources.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import type { CheckedObject } from '../check.ts';
@@ -90,7 +90,7 @@ export function gatherTeamFacts(team: CheckedObject<TeamSpec>, context: FactCont
   return gatherScopeObjectFacts(team, context, { aliases: [alias], references: [], occupiedName: undefined });
 }
 
-interface ScopeObject {
+interface CheckedScopeObject {
   readonly metadata: Metadata;
   readonly spec: { readonly connectionRef: ConnectionRef };
 }
@@ -111,7 +111,7 @@ interface ScopeObjectFactRequest {
 }
 
 async function gatherScopeObjectFacts(
-  scopeObject: ScopeObject,
+  scopeObject: CheckedScopeObject,
   context: FactContext,
   request: ScopeObjectFactRequest,
 ): Promise<ScopeObjectFacts> {
@@ -138,7 +138,7 @@ async function gatherScopeObjectFacts(
   return { instance, takenAliases, references: referred, occupiedName };
 }
 
-async function findInstance({ metadata, spec: { connectionRef } }: ScopeObject, { cluster }: FactContext) {
+async function findInstance({ metadata, spec: { connectionRef } }: CheckedScopeObject, { cluster }: FactContext) {
   const { namespace: from } = metadata;
   const { namespace, name } = connectionRef.instanceRef;
   const instance = await cluster.get(gatewayInstances, namespace, name);
@@ -154,7 +154,7 @@ async function findInstance({ metadata, spec: { connectionRef } }: ScopeObject, 
 
 async function findHolder(
   { resource, path, alias, allowedHolder }: WantedAlias,
-  { metadata: { namespace: from }, spec }: ScopeObject,
+  { metadata: { namespace: from }, spec }: CheckedScopeObject,
   { cluster }: FactContext,
 ): Promise<TakenAlias | undefined> {
   if (alias === undefined) return undefined;
@@ -187,7 +187,7 @@ async function findForeignSecret(
   const secret = await findSecret(namespace, wanted, context, { metadataOnly: true });
   if (secret === undefined) return undefined;
   // A Secret with our label is not refused here: the reconciler decides by the key value whose Secret it is.
-  return secret.metadata.labels?.[OWNED_LABEL] === OWNED ? undefined : wanted;
+  return secret.metadata.labels?.[OWNED_LABEL] === OWNED_LABEL_VALUE ? undefined : wanted;
 }
 
 async function findForeignKey({ namespace, uid }: Metadata, name: string, { cluster }: FactContext) {

@@ -11,7 +11,7 @@ import {
   requestOf,
   SEGMENT,
 } from '../../../test/admission/fixtures.ts';
-import { type AdmissionDeps, createAdmission, type ReviewRecord, type Trigger } from '../app.ts';
+import { type AdmissionDependencies, createAdmission, type ReviewRecord, type Trigger } from '../app.ts';
 
 const { cluster } = await createWorld();
 const deps = depsOf(cluster);
@@ -147,7 +147,7 @@ describe('our own error', () => {
 });
 
 describe('a trigger of the reconciler', () => {
-  const logOf = async (request: object, path = '/validate', more: Partial<AdmissionDeps> = {}) => {
+  const logOf = async (request: object, path = '/validate', more: Partial<AdmissionDependencies> = {}) => {
     const triggers: Array<Trigger | undefined> = [];
     const record = async ({ trigger }: ReviewRecord) => void triggers.push(trigger);
     const reply = await post({ ...deps, record, ...more }, path, reviewOf(request));

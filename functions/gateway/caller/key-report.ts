@@ -4,10 +4,10 @@ import { err, ok, type Result } from '#core/failure/result.ts';
 import { toFurtherScope } from '#core/keys/further-budgets.ts';
 import { formatMoney } from '#core/money/money.ts';
 import type { ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 import type { Caller } from './authenticate.ts';
 
-export function createKeyReport({ ledger }: Pick<GatewayDeps, 'ledger'>) {
+export function createKeyReport({ ledger }: Pick<GatewayDependencies, 'ledger'>) {
   return async function keyReport(caller: Caller): Promise<Result<object, Failure>> {
     const { key } = caller;
     const policies = [...caller.scopes, ...(key.furtherBudgets ?? []).map(toFurtherScope(key))];

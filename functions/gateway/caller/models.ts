@@ -4,7 +4,7 @@ import { err, ok, type Result } from '#core/failure/result.ts';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
 import { toPrice } from '#core/money/price.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 import { modelsOf } from './access.ts';
 import type { Caller } from './authenticate.ts';
 
@@ -19,7 +19,7 @@ interface ModelFormat {
 }
 
 /** `id`: one model; absent: all of them. */
-export function createModels({ snapshots }: Pick<GatewayDeps, 'snapshots'>) {
+export function createModels({ snapshots }: Pick<GatewayDependencies, 'snapshots'>) {
   return async function models(
     caller: Caller,
     client: Pick<HttpExchange, 'header'>,

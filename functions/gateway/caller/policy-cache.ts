@@ -7,7 +7,7 @@ import { err, ok, type Result } from '#core/failure/result.ts';
 import { REQUEST_DEADLINE } from '#core/ledger/timeout.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 
 /** A record is trusted for this time, counted from the beginning of its query. */
 const FRESH: Millis = 5_000;
@@ -18,14 +18,16 @@ const FRESH_UNKNOWN: Millis = 1_000;
 /** A look-up ends after this time, answered or not. The next request then begins a new look-up. */
 const LOOKUP_TIMEOUT: Millis = 2_000;
 const MAX_RECORDS = 10_000;
-/** Bytes of all records as JSON. One record may have some hundred thousand, and takes up to four times as much memory. */
+/**
+ * Bytes of all records as JSON. One record may have some hundred thousand, and takes up to four times as much memory.
+ */
 const MAX_BYTES = 8 * 1024 * 1024;
 /** The maximum bytes of an ordinary record; a larger record is large. */
 const MAX_ORDINARY = 4096;
 const SIZES = { maxSize: MAX_BYTES, sizeCalculation: ({ record }: CachedRecord) => record?.size ?? 1 };
 /**
- * Queries that run concurrently: for known keys, for unknown keys, which may be made up, and for keys with large records,
- * which no other query reads: a tenant may have many of them, and other keys must not wait for them.
+ * Queries that run concurrently: for known keys, for unknown keys, which may be made up, and for keys with large
+ * records, which no other query reads: a tenant may have many of them, and other keys must not wait for them.
  */
 const QUERIES = { known: 4, unknown: 2, large: 1 };
 /** The maximum number of keys that wait for a query. One query reads all keys that wait. */
@@ -66,7 +68,7 @@ function partOf(cached: CachedRecord): (typeof PARTS)[number] {
  * cannot be reached. A request waits at most until its deadline; a later reply is kept for later requests.
  */
 export function createPolicyCache(
-  { policies, clock, timer }: Pick<GatewayDeps, 'policies' | 'clock' | 'timer'>,
+  { policies, clock, timer }: Pick<GatewayDependencies, 'policies' | 'clock' | 'timer'>,
   memory: PolicyMemory = createPolicyMemory(),
 ) {
   const { known, large, unknown } = memory;

@@ -1,14 +1,17 @@
 // Ends of streams: the upstream is stopped or read to its end. The charge is durable before the last bytes are sent.
 import type { Failure } from '#core/failure/failure.ts';
 import { UpstreamError } from '#core/ports/upstream.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 import type { ReplyEnd, RequestLog } from '../request/request-log.ts';
-import { type Settle, UNSETTLED } from '../spend/settle.ts';
+import { type Settle, UNSETTLED_FAILURE } from '../spend/settle.ts';
 import { isRequestError } from '../wire/streams/provider-error.ts';
 import { keepUnreadBytes, lengthOf } from './pass.ts';
 import { countLateUsage, LATE_USAGE_TIMEOUT, type RunningStream, stopUpstream } from './running-stream.ts';
 
-export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle: Pick<Settle, 'settleDurably'>) {
+export function createFinish(
+  deps: Pick<GatewayDependencies, 'ledger' | 'timer'>,
+  settle: Pick<Settle, 'settleDurably'>,
+) {
   return { finish, abandon };
 
   /** Ends the reply: stops the upstream, settles, then sends the last bytes. */
@@ -26,7 +29,7 @@ export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle
     exchange.reportEnd(end === 'broken' || (failure !== undefined && !isRequestError(failure)));
     if (failure !== undefined) log.addStreamError(failure);
     log.writeReply(200, durable ? end : 'broken');
-    if (!durable) client.destroy([meter.toFailureEvent(UNSETTLED)]);
+    if (!durable) client.destroy([meter.toFailureEvent(UNSETTLED_FAILURE)]);
     else if (end === 'cut') client.end([...last, ...meter.toCutEvents(settlement.tokens)]);
     else if (isWhole) client.end(last);
     // A clean end of the body before its last event makes agents repeat the request for ever.

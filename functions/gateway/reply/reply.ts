@@ -4,11 +4,11 @@ import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
 import type { RemainingLimits, RequestLimits } from '../caller/remaining-limits.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 import type { ClientContext, RequestLog } from '../request/request-log.ts';
 import { settlementOfReply } from '../spend/charge.ts';
 import { type ReservedGrant, requestLimitsOf } from '../spend/reserve.ts';
-import { type Settle, UNSETTLED } from '../spend/settle.ts';
+import { type Settle, UNSETTLED_FAILURE } from '../spend/settle.ts';
 import type { Exchange, PlainExchange, StreamExchange } from '../upstream/upstream.ts';
 import { createFinish } from './finish.ts';
 import { passPieces } from './pass.ts';
@@ -18,7 +18,7 @@ import { createOpenStream } from './running-stream.ts';
 const ESTIMATED = { 'x-gateway-estimated': 'true' };
 
 export function createReply(
-  deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'clock'>,
+  deps: Pick<GatewayDependencies, 'ledger' | 'timer' | 'clock'>,
   settle: Pick<Settle, 'settleDurably'>,
   remaining: (limits: RequestLimits) => RemainingLimits | Promise<RemainingLimits>,
 ) {
@@ -43,7 +43,7 @@ export function createReply(
   async function plain(exchange: PlainExchange, { client, log }: ClientContext): Promise<Result<void, Failure>> {
     const { reserved, reply } = exchange;
     const settlement = settlementOfReply(exchange, reply);
-    if (!(await settle.settleDurably(reserved, settlement, log))) return err(UNSETTLED);
+    if (!(await settle.settleDurably(reserved, settlement, log))) return err(UNSETTLED_FAILURE);
     log.writeReply(200, 'complete');
     const limits = remaining(requestLimitsOf(reserved));
     client.begin(200, headersOf(exchange, log, limits instanceof Promise ? await limits : limits));

@@ -1,7 +1,7 @@
 // Running streams: the state of a streamed reply from its first bytes to its settlement, and its timers.
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 import type { RequestMemory } from '../request/memory-budget.ts';
 import type { ClientContext, ReplyEnd } from '../request/request-log.ts';
 import { Meter } from '../spend/meter.ts';
@@ -36,7 +36,7 @@ export interface RunningStream {
   cancelCountTimeout: () => void;
 }
 
-export function createOpenStream(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'clock'>) {
+export function createOpenStream(deps: Pick<GatewayDependencies, 'ledger' | 'timer' | 'clock'>) {
   return openStream;
 
   function openStream(exchange: StreamExchange, { client, share }: ClientContext): RunningStream {

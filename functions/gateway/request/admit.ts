@@ -4,7 +4,7 @@ import { err, type Result } from '#core/failure/result.ts';
 import { type AccessMemory, createAuthorize, type Grant } from '../caller/access.ts';
 import type { Authenticate, Caller } from '../caller/authenticate.ts';
 import { chargedScopesOf, type RequestFailure } from '../caller/remaining-limits.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 import type { Api } from '../wire/api.ts';
 import type { ModelRequest } from '../wire/request.ts';
 import { createReadBody } from './body.ts';
@@ -12,13 +12,13 @@ import type { MemoryLimits } from './memory-budget.ts';
 import type { ClientContext } from './request-log.ts';
 import { createCheckStoredState } from './stored-responses.ts';
 
-interface AdmitDeps extends Pick<GatewayDeps, 'clock' | 'snapshots' | 'hash' | 'mac' | 'timer'> {
+interface AdmitDependencies extends Pick<GatewayDependencies, 'clock' | 'snapshots' | 'hash' | 'mac' | 'timer'> {
   readonly authenticate: Authenticate;
   readonly access: AccessMemory;
   readonly limits: MemoryLimits;
 }
 
-export function createAdmit(deps: AdmitDeps, api: Api) {
+export function createAdmit(deps: AdmitDependencies, api: Api) {
   const { authenticate, access, limits } = deps;
   const authorize = createAuthorize(access, api);
   const checkStoredState = createCheckStoredState(deps);

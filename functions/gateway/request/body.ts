@@ -5,7 +5,7 @@ import { type JsonSize, MAX_VALUES } from '#core/json/json-limits.ts';
 import type { BodyRefusal, HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 import { bytesToKeep, type MemoryLimits, type RequestMemory, workOf } from './memory-budget.ts';
 
 /**
@@ -55,7 +55,10 @@ interface Sender {
   readonly key: KeyPolicy;
 }
 
-export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'timer'>, { body: limit }: MemoryLimits) {
+export function createReadBody(
+  { clock, timer }: Pick<GatewayDependencies, 'clock' | 'timer'>,
+  { body: limit }: MemoryLimits,
+) {
   const failureOf = (refused: BodyRefusal): Failure =>
     refused === 'too large' ? { code: 'request_too_large', limit } : OVERLOADED;
 

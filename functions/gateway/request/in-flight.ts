@@ -1,10 +1,10 @@
 // The number of requests in flight, as a metric by which gateways are scaled.
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 
 /** Counts a request that begins. The returned function counts its end. */
 export type CountInFlight = () => () => void;
 
-export function createInFlightCounter({ metrics }: Pick<GatewayDeps, 'metrics'>): CountInFlight {
+export function createInFlightCounter({ metrics }: Pick<GatewayDependencies, 'metrics'>): CountInFlight {
   let requests = 0;
   const change = (by: number) => {
     requests += by;

@@ -6,7 +6,7 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Reservation, Settlement } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyRecord, ScopePolicy } from '#core/ports/policy.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 import type { WireError } from '../wire/codec.ts';
 import { createKeyFields } from './key-fields.ts';
 import type { RequestMemory } from './memory-budget.ts';
@@ -22,7 +22,7 @@ interface FailedAttempt {
   readonly upstreamCode?: string | undefined;
 }
 
-type Deps = Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>;
+type Deps = Pick<GatewayDependencies, 'clock' | 'log' | 'metrics'>;
 type Labels = Readonly<Record<string, string>>;
 
 /** Fields of keys, and labels of all metrics, of the requests of one route. */

@@ -5,7 +5,7 @@ import { err, ok, type Result } from '#core/failure/result.ts';
 import type { Snapshot } from '#core/models/snapshot.ts';
 import type { Mac } from '#core/ports/platform.ts';
 import type { Caller } from '../caller/authenticate.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 import { type MarkedId, NOTHING_STORED, type StoredState } from '../wire/prompt/stored-state.ts';
 import { refusal } from '../wire/prompt/unmetered-features.ts';
 import type { ModelRequest } from '../wire/request.ts';
@@ -28,7 +28,7 @@ function macOf(mac: Mac, { secret }: Owner, { id, modelEntryMark }: StoredId): s
   return mac(secret, `${modelEntryMark} ${id}`).slice(0, MAC_LENGTH);
 }
 
-export function createCheckStoredState({ hash, mac }: Pick<GatewayDeps, 'hash' | 'mac'>) {
+export function createCheckStoredState({ hash, mac }: Pick<GatewayDependencies, 'hash' | 'mac'>) {
   /** Checks the references of a request. Refuses a reference to what this VirtualKey has not stored. */
   return function checkStoredState(
     request: ModelRequest,

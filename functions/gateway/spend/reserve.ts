@@ -11,7 +11,7 @@ import type { FurtherBudget } from '#core/ports/policy.ts';
 import { isEstimated, type RateEstimates } from '#core/ports/rates.ts';
 import type { Candidate, Grant } from '../caller/access.ts';
 import type { RequestFailure, RequestLimits } from '../caller/remaining-limits.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 import type { OutputLimit } from '../wire/codec.ts';
 import { normalizedGrowthOf, tokensPerByte } from '../wire/prompt/letters.ts';
 import { LARGEST_WINDOW, mediaTokens } from '../wire/prompt/media.ts';
@@ -57,7 +57,7 @@ const NO_RESERVATION = { id: 'free', amount: 0n, scopeWindows: [] } as const;
 /** The maximum time of a count of tokens: a person waits for it, and the gateway can always estimate. */
 const TOKEN_COUNT_TIMEOUT: Millis = 10_000;
 
-export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledger' | 'clock' | 'random'>) {
+export function createReserve({ ledger, clock, random }: Pick<GatewayDependencies, 'ledger' | 'clock' | 'random'>) {
   return async function reserve(grant: Grant, id: string): Promise<Result<ReservedGrant, RequestFailure>> {
     const { request, chargedScopes, caller, isLimited } = grant;
     const candidates = boundedCandidatesOf(grant, random);

@@ -5,11 +5,11 @@ import { reasonAndCausesOf } from '#core/failure/error-text.ts';
 import type { Failure } from '#core/failure/failure.ts';
 import { NO_TOKENS } from '#core/money/usage.ts';
 import type { Reservation, Settlement } from '#core/ports/ledger.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 import type { ReservedGrant } from './reserve.ts';
 
 /** The failure of a reply that cannot be settled: the client does not get the reply for free. */
-export const UNSETTLED: Failure = { code: 'ledger_unavailable', why: 'the settlement is not durable' };
+export const UNSETTLED_FAILURE: Failure = { code: 'ledger_unavailable', why: 'the settlement is not durable' };
 
 /** A reservation, and its calls of providers. */
 interface ChargedCalls {
@@ -28,7 +28,7 @@ interface SettlementLog {
 
 export type Settle = ReturnType<typeof createSettle>;
 
-export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 'log'>) {
+export function createSettle({ ledger, log: out }: Pick<GatewayDependencies, 'ledger' | 'log'>) {
   return { settleDurably, settleUnanswered, settleAfterError };
 
   /**

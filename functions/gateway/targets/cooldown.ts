@@ -3,7 +3,7 @@ import { createLru } from '#core/caches/lru.ts';
 import type { Snapshot } from '#core/models/snapshot.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 import type { Address } from '../wire/codec.ts';
 
 /** A VirtualKey whose requests may cause failures. */
@@ -70,7 +70,7 @@ export function createCooldowns({
   log,
   metrics,
   memory,
-}: Pick<GatewayDeps, 'clock' | 'intervalClock' | 'log' | 'metrics' | 'memory'>) {
+}: Pick<GatewayDependencies, 'clock' | 'intervalClock' | 'log' | 'metrics' | 'memory'>) {
   const maxAge = memory?.maxRequestTime ?? Number.POSITIVE_INFINITY;
   const states = createLru<State>(MAX_STATES);
   const ownerCooldowns = createLru<Cooldown>(MAX_OWNER_COOLDOWNS);

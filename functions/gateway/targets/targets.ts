@@ -4,7 +4,7 @@ import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { Grant } from '../caller/access.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 import type { RequestLog } from '../request/request-log.ts';
 import { type BoundedCandidate, outputLimit, type ReservedGrant } from '../spend/reserve.ts';
 import type { Recipient } from '../wire/codec.ts';
@@ -26,7 +26,7 @@ export interface Targets {
 }
 
 export function createChooseTargets(
-  { credentials, random }: Pick<GatewayDeps, 'credentials' | 'random'>,
+  { credentials, random }: Pick<GatewayDependencies, 'credentials' | 'random'>,
   cooldowns: Cooldowns,
 ) {
   const endpointOf = createEndpoints(credentials);
@@ -96,7 +96,7 @@ function conversationOf({ caller, request }: Grant): string | undefined {
 export function orderByStrategy<T extends WeightedModelEntry>(
   targets: ReadonlyArray<T>,
   strategy: string,
-  { random, inFlight }: Pick<GatewayDeps & Cooldowns, 'random' | 'inFlight'>,
+  { random, inFlight }: Pick<GatewayDependencies & Cooldowns, 'random' | 'inFlight'>,
 ): ReadonlyArray<T> {
   if (targets.length < 2) return targets;
   const shuffled = shuffle(targets, random);

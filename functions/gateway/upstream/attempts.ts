@@ -4,7 +4,7 @@ import type { Failure } from '#core/failure/failure.ts';
 import type { ReservationRefusal, Settlement } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
 import { RATE_KINDS } from '#core/ports/rates.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 import type { Deadline } from '../request/deadline.ts';
 import type { RequestLog } from '../request/request-log.ts';
 import { settlementOfFailed } from '../spend/charge.ts';
@@ -53,7 +53,7 @@ interface FailedAttempt {
   readonly failed: AttemptFailure;
 }
 
-export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, cooldowns: Cooldowns) {
+export function createNextAttempt({ ledger }: Pick<GatewayDependencies, 'ledger'>, cooldowns: Cooldowns) {
   return { chooseNext, recordFailure, growReservation };
 
   /** The target with the fewest failures, of those without a cooldown; else the one whose cooldown ends first. */

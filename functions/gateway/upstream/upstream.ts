@@ -3,7 +3,7 @@
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { MAX_REQUEST_TIME } from '#core/ledger/settlement.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDependencies } from '../deps.ts';
 import { Deadline } from '../request/deadline.ts';
 import { bytesToTranslate, type RequestMemory } from '../request/memory-budget.ts';
 import type { ClientContext, RequestLog } from '../request/request-log.ts';
@@ -62,7 +62,7 @@ interface Attempt {
 }
 
 export function createCallUpstream(
-  deps: Pick<GatewayDeps, 'upstream' | 'timer' | 'clock' | 'ledger' | 'mac'>,
+  deps: Pick<GatewayDependencies, 'upstream' | 'timer' | 'clock' | 'ledger' | 'mac'>,
   cooldowns: Cooldowns,
 ) {
   const { chooseNext, recordFailure, growReservation } = createNextAttempt(deps, cooldowns);

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
-import { OWNED, OWNED_LABEL } from '#crds/names/group.ts';
+import { OWNED_LABEL, OWNED_LABEL_VALUE } from '#crds/names/group.ts';
 import { createWorld, GOOD, objectOf, secretOf, type World } from '../../../../test/admission/fixtures.ts';
 import { createReviews, spare } from '../../../../test/admission/reviews.ts';
 
@@ -104,7 +104,7 @@ describe('a key', () => {
   });
 
   test('may have a Secret that is its own, or that was retained', async () => {
-    const labels = { [OWNED_LABEL]: OWNED };
+    const labels = { [OWNED_LABEL]: OWNED_LABEL_VALUE };
     const metadata = { name: 'own', namespace: 'team-a', labels };
     await world.put(RESOURCES.secrets, { ...secretOf('own', {}, 'team-a'), metadata });
     await world.put(RESOURCES.secrets, secretOf('theirs', {}, 'team-a'));
