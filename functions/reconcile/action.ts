@@ -7,7 +7,7 @@ import type { ObservedHolder, PolicyWrite, PreviousLedger } from '#core/ports/re
 import type { KindName } from '#crds/kinds/kinds.ts';
 import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import type { OwnerReference } from '#crds/names/object-meta.ts';
-import type { PartName } from './workload/object-parts.ts';
+import type { WorkloadObjectKind } from './workload/workload-objects.ts';
 import { aliasOf, idOf, instancePathOf, type OwnObject, type Path, type Problem, type ScopeObject } from './world.ts';
 
 /** The object of an action, and why the action is done: a sentence that never contains a key value. */
@@ -79,12 +79,12 @@ interface ActionDetails {
   readonly PushSnapshot: { readonly snapshot: string };
   readonly DeleteSnapshot: { readonly snapshot: string; readonly uid: string };
   /** By server-side apply. `uid`: of the existing object. */
-  readonly ApplyWorkload: ActionPart & {
+  readonly ApplyWorkload: ActionWorkloadObject & {
     readonly object: KubeObject;
     readonly generation: number;
     readonly uid: string | undefined;
   };
-  readonly DeleteWorkload: ActionPart & { readonly object: string; readonly uid: string };
+  readonly DeleteWorkload: ActionWorkloadObject & { readonly object: string; readonly uid: string };
   /**
    * Claim, policy and value in one transaction. New scopes have no id yet. `proof` and `formerHolders` adopt a claim.
    * `holder`: the uid of an object that is not in the world. If the object is gone, its policy is of no generation (0).
@@ -139,7 +139,7 @@ interface ActionDetails {
   };
 }
 
-type ActionPart = { readonly part: PartName };
+type ActionWorkloadObject = { readonly objectKind: WorkloadObjectKind };
 
 export type ActionName = keyof ActionDetails;
 export type ActionOf<Name extends ActionName> = {
@@ -211,7 +211,7 @@ export const isForced = (action: Action): boolean =>
   action.action === 'RetainSecret' || (action.action === 'RemoveFinalizer' && action.notCleanedUp !== undefined);
 
 /** Details that distinguish steps of the same kind for the same object. */
-const IDENTIFYING: ReadonlyArray<string> = ['once', 'scopeId', 'snapshot', 'part', 'generation'];
+const IDENTIFYING: ReadonlyArray<string> = ['once', 'scopeId', 'snapshot', 'objectKind', 'generation'];
 
 /** The identity of a step: the same for the same step of the same object, whatever its other details are. */
 export function identify(action: Action): string {

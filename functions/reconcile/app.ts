@@ -4,7 +4,7 @@ import { Hono } from 'hono/tiny';
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import { readText } from './body.ts';
 import { beginCertificateCounters } from './certificates/renewal.ts';
-import type { ReconcileDeps } from './deps.ts';
+import type { ReconcileDependencies } from './deps.ts';
 import { PROCESS_LIMITS } from './limits.ts';
 import { createMemory } from './memory.ts';
 import { beginResyncs, type Report, toText } from './report.ts';
@@ -12,7 +12,7 @@ import { dryRun, run } from './run.ts';
 import { type RunTarget, toRunTarget } from './run-target.ts';
 import { createTriggerQueue } from './triggers.ts';
 
-export type { ReconcileDeps } from './deps.ts';
+export type { ReconcileDependencies } from './deps.ts';
 
 /** The number of requests that may wait for a run: each takes one of the 512 connections of a process. */
 const MAX_WAITING = 128;
@@ -22,7 +22,7 @@ const TOO_MANY = 'too many requests are waiting, for this namespace or in total:
  * Runs of triggers may overlap: each observes for itself, and the API server and the database refuse writes of a slower
  * run that a faster run has overtaken.
  */
-export function createReconcile(deps: ReconcileDeps, memory = createMemory()): Hono {
+export function createReconciler(deps: ReconcileDependencies, memory = createMemory()): Hono {
   beginResyncs(deps);
   if (deps.certificates !== undefined) beginCertificateCounters(deps.metrics);
   const { resyncs } = deps.limits ?? PROCESS_LIMITS;

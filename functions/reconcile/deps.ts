@@ -6,10 +6,10 @@ import type { Ids } from '#core/ports/ids.ts';
 import type { Hash, Platform, Random, Timer } from '#core/ports/platform.ts';
 import type { SnapshotStore } from '#core/ports/snapshot-store.ts';
 import type { EndingMetrics, Log } from '#core/ports/telemetry.ts';
-import type { CertificateDeps } from './certificates/objects.ts';
+import type { CertificateDependencies } from './certificates/objects.ts';
 import type { Limits } from './limits.ts';
 
-export interface ReconcileDeps {
+export interface ReconcileDependencies {
   readonly cluster: Cluster;
   readonly backends: Backends;
   readonly platform: Platform;
@@ -21,7 +21,7 @@ export interface ReconcileDeps {
   readonly log: Log;
   readonly metrics: EndingMetrics;
   /** Absent: something else provides the certificate of the admission webhook. */
-  readonly certificates?: CertificateDeps;
+  readonly certificates?: CertificateDependencies;
   /** Absent: all gateways run in the cluster and mount their snapshots. */
   readonly snapshots?: SnapshotStore;
   /** Sentences about what is missing; none: the function is ready. Absent: always ready. */

@@ -1,10 +1,10 @@
 // JSON values: whether two are equal, and where they differ.
 
 /** The names of the members that differ. */
-export function differingMembers(wanted: object, stored: object): ReadonlyArray<string> {
-  const names = [...new Set([...Object.keys(wanted), ...Object.keys(stored)])];
+export function differingMembers(desired: object, stored: object): ReadonlyArray<string> {
+  const names = [...new Set([...Object.keys(desired), ...Object.keys(stored)])];
   const member = (of: object, name: string): unknown => (of as Readonly<Record<string, unknown>>)[name];
-  return names.filter((name) => !sameJson(member(wanted, name), member(stored, name)));
+  return names.filter((name) => !sameJson(member(desired, name), member(stored, name)));
 }
 
 /**

@@ -9,7 +9,7 @@ import { RESOURCES } from '#core/ports/cluster.ts';
 import type { LedgerReader } from '#core/ports/ledger-rows.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Registry } from '#core/ports/registry.ts';
-import type { ReconcileDeps } from './deps.ts';
+import type { ReconcileDependencies } from './deps.ts';
 import { type Cursors, createCursors } from './round-robin.ts';
 import type { Path } from './world.ts';
 
@@ -56,7 +56,7 @@ export const createMemory = (cursors = createCursors()): Memory => ({
 });
 
 /** The uid that names this cluster; undefined if it cannot be read. */
-export async function clusterOf({ deps, memory }: { readonly deps: ReconcileDeps; readonly memory: Memory }) {
+export async function clusterOf({ deps, memory }: { readonly deps: ReconcileDependencies; readonly memory: Memory }) {
   try {
     memory.cluster ??= (await deps.cluster.get(RESOURCES.namespaces, undefined, 'kube-system'))?.metadata.uid;
   } catch (error) {

@@ -5,7 +5,7 @@ import type { KindName } from '#crds/kinds/kinds.ts';
 import type { Team } from '#crds/kinds/team.ts';
 import { type ActionName, about, type DeletionGuard, type Outcome, type Sign, signOf } from './action.ts';
 import type { CertificateAction, CertificateReport } from './certificates/renewal.ts';
-import type { ReconcileDeps } from './deps.ts';
+import type { ReconcileDependencies } from './deps.ts';
 import { wasProcessed } from './observe/keys.ts';
 import type { OversizedNamespace } from './observe/object-memory.ts';
 import type { RunWorld } from './observe/objects.ts';
@@ -135,7 +135,7 @@ function unconvergedSince({ metadata, status }: OwnObject | MalformedObject): st
  * see its gauge return to 0.
  */
 export async function recordRun(
-  { log, metrics, clock }: Pick<ReconcileDeps, 'log' | 'metrics' | 'clock'>,
+  { log, metrics, clock }: Pick<ReconcileDependencies, 'log' | 'metrics' | 'clock'>,
   report: Report,
   { target, all, parts }: RunEnd,
   from: Millis,
@@ -174,7 +174,7 @@ const NAMESPACE_OVERSIZED =
 const LAST_RESYNC = 'gateway_operator_reconcile_last_resync_timestamp_seconds';
 
 /** Written at the start, too: an alert needs a value also if no resync ever ends. */
-export function beginResyncs({ metrics, clock }: Pick<ReconcileDeps, 'metrics' | 'clock'>): void {
+export function beginResyncs({ metrics, clock }: Pick<ReconcileDependencies, 'metrics' | 'clock'>): void {
   metrics.set(LAST_RESYNC, clock.now() / 1000);
 }
 
@@ -184,7 +184,7 @@ const TEAM_BUDGET = 'gateway_operator_team_budget_dollars';
 const labelsOf = ({ metadata: { namespace, name } }: Team) => ({ team_namespace: namespace, team: name });
 
 /** Only of Teams, because they are few. The spend of VirtualKeys and Users is in their status. */
-function recordTeam(metrics: ReconcileDeps['metrics'], team: Team): void {
+function recordTeam(metrics: ReconcileDependencies['metrics'], team: Team): void {
   const { currentSpend } = team.status ?? {};
   const { maxBudget } = team.spec;
   if (currentSpend !== undefined) metrics.set(TEAM_SPEND, Number(currentSpend), labelsOf(team));

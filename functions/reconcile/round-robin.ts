@@ -52,7 +52,7 @@ interface Batch<T> {
   advance(): void;
 }
 
-interface RoundRobinDeps {
+interface RoundRobinDependencies {
   readonly hash: Hash;
   /** The time of the run: a list without a cursor begins at another position in each run. */
   readonly now: number;
@@ -60,7 +60,7 @@ interface RoundRobinDeps {
   readonly moves: boolean;
 }
 
-export function createRoundRobin(cursors: Cursors, { hash, now, moves }: RoundRobinDeps): RoundRobin {
+export function createRoundRobin(cursors: Cursors, { hash, now, moves }: RoundRobinDependencies): RoundRobin {
   const positionOf = (text: string): number => Number.parseInt(hash(text).slice(0, 12), 16);
   const nameOf = (list: string): string => String(positionOf(list));
   const cursorOf = (list: string): number => cursors.get(nameOf(list)) ?? positionOf(`${list} ${now}`);

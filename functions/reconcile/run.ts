@@ -4,7 +4,7 @@ import { findUnchanged } from './act/objects.ts';
 import { act } from './act.ts';
 import { identify, isReport, type Result } from './action.ts';
 import { keepCertificate, planCertificate } from './certificates/renewal.ts';
-import type { ReconcileDeps } from './deps.ts';
+import type { ReconcileDependencies } from './deps.ts';
 import type { Memory } from './memory.ts';
 import { createObserveContext, type Observation, type ObserveContext } from './observe/context.ts';
 import { withLoadLimit } from './observe/load-limit.ts';
@@ -24,7 +24,7 @@ const NEVER_AGAIN = 99;
 const LATE_ROUNDS = 2;
 
 interface RunContext {
-  readonly deps: ReconcileDeps;
+  readonly deps: ReconcileDependencies;
   readonly memory: Memory;
   readonly target: RunTarget;
   /** Limits the runs that have many objects in memory. Absent: the limit of the process. */

@@ -1,7 +1,7 @@
 // Concurrent triggers: those of slow instances have slots of their own, so that triggers of quick instances never wait
 // for them.
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
-import type { ReconcileDeps } from './deps.ts';
+import type { ReconcileDependencies } from './deps.ts';
 import { PROCESS_LIMITS } from './limits.ts';
 import type { Memory } from './memory.ts';
 import type { RunWorld } from './observe/objects.ts';
@@ -17,7 +17,7 @@ const MAX_SLOW_LOADS = 6;
  * Runs a trigger in the queue of its namespace. `full`: too many triggers wait. The loaded objects show its instances:
  * if one is slow, the trigger leaves its slot, and loads its objects again when it has a slot for slow triggers.
  */
-export function createTriggerQueue(deps: ReconcileDeps, memory: Memory, maxWaiting: number) {
+export function createTriggerQueue(deps: ReconcileDependencies, memory: Memory, maxWaiting: number) {
   const { triggers, slowTriggers } = deps.limits ?? PROCESS_LIMITS;
   const quick = createFairLimiter(triggers, maxWaiting);
   const slow = createFairLimiter(slowTriggers, maxWaiting, { hasSlotsForNewcomers: true });

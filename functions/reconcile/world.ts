@@ -14,8 +14,8 @@ import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { FINALIZER } from '#crds/names/group.ts';
 import type { OwnerReference } from '#crds/names/object-meta.ts';
 import type { Violation } from '#crds/validation/violation.ts';
-import type { LivePart } from './workload/live-part.ts';
-import type { PartName, RouteName } from './workload/object-parts.ts';
+import type { LiveWorkloadObject } from './workload/live-object.ts';
+import type { RouteName, WorkloadObjectKind } from './workload/workload-objects.ts';
 
 export type OwnObject = GatewayInstance | VirtualKey | User | Team;
 /** An object with a scope and a claim of its own on an instance. */
@@ -168,9 +168,9 @@ export interface InstanceView {
   readonly entryProblems: ReadonlyMap<string, Problem> | 'unread';
   readonly snapshot: SnapshotView;
   /** The objects that run the instance's gateway and lead to it, as they are in the cluster. */
-  readonly parts: ReadonlyMap<PartName, LivePart>;
+  readonly workloadObjects: ReadonlyMap<WorkloadObjectKind, LiveWorkloadObject>;
   /** Objects that the reconciler has no right to read. */
-  readonly partsProblem?: Problem;
+  readonly workloadProblem?: Problem;
   /** Why an HTTPRoute or Ingress could not be read. */
   readonly routeProblems: ReadonlyMap<RouteName, Problem>;
   /** The address at which the platform itself serves the instance. */

@@ -5,7 +5,7 @@ import type { KubeObject } from '#core/ports/cluster.ts';
 import { toManifest } from '#crds/generators/crd.ts';
 import { kinds, virtualKeys } from '#crds/kinds/kinds.ts';
 import type { Condition } from '#crds/kinds/shared-fields.ts';
-import { createReconcile } from '../../functions/reconcile/app.ts';
+import { createReconciler } from '../../functions/reconcile/app.ts';
 import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../../infra/packaging/manifests/webhooks.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
@@ -230,7 +230,7 @@ async function resyncOver({ cluster }: Harness): Promise<unknown> {
   const node = nodeDependencies();
   const ledgerRows = createMemoryLedgerRows();
   const database = { ...ledgerRows, ...createMemoryRegistry({ clock: node.clock, recount: ledgerRows.recount }) };
-  const app = createReconcile({
+  const app = createReconciler({
     ...node,
     cluster,
     backends: backendsOf({

@@ -3,7 +3,7 @@
 import { type Cluster, type KubeObject, RESOURCES, type Requester, type Resource } from '#core/ports/cluster.ts';
 import { gatewayInstances, type KindName, kinds, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { AUTH_API_VERSION, INSTANCE_API_VERSION } from '#crds/names/group.ts';
-import { type AdmissionDeps, createAdmission } from '../../functions/admission/app.ts';
+import { type AdmissionDependencies, createAdmission } from '../../functions/admission/app.ts';
 import { createMemoryCluster, type MemoryCluster } from '../doubles/cluster.ts';
 
 type Json = Record<string, unknown>;
@@ -136,7 +136,7 @@ function counter(to: (count: number) => string): () => string {
 export const SEGMENT = 'an-unguessable-segment';
 
 /** The dependencies of an admission function that runs for itself. */
-export const depsOf = (cluster: Cluster, more: Partial<AdmissionDeps> = {}): AdmissionDeps => ({
+export const depsOf = (cluster: Cluster, more: Partial<AdmissionDependencies> = {}): AdmissionDependencies => ({
   cluster,
   clock: { now: () => Date.now() },
   timer: (millis, callback) => {
@@ -175,17 +175,17 @@ export interface Response {
   readonly patch?: string;
 }
 
-const apps = new WeakMap<AdmissionDeps, ReturnType<typeof createAdmission>>();
+const apps = new WeakMap<AdmissionDependencies, ReturnType<typeof createAdmission>>();
 
 /** One app for each set of dependencies: thousands of requests go to the same. */
-function appOf(deps: AdmissionDeps): ReturnType<typeof createAdmission> {
+function appOf(deps: AdmissionDependencies): ReturnType<typeof createAdmission> {
   const app = apps.get(deps) ?? createAdmission(deps);
   apps.set(deps, app);
   return app;
 }
 
 /** `path` is what stands behind the segment. The body's length is announced, as the API server does. */
-export async function post(deps: AdmissionDeps, path: string, body: unknown): Promise<globalThis.Response> {
+export async function post(deps: AdmissionDependencies, path: string, body: unknown): Promise<globalThis.Response> {
   const text = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body);
   return appOf(deps).request(`/${SEGMENT}${path}`, {
     method: 'POST',
@@ -195,7 +195,7 @@ export async function post(deps: AdmissionDeps, path: string, body: unknown): Pr
 }
 
 /** Sends a review and reads the answer, which must be one. */
-export async function ask(deps: AdmissionDeps, path: string, request: Json): Promise<Response> {
+export async function ask(deps: AdmissionDependencies, path: string, request: Json): Promise<Response> {
   const reply = await post(deps, path, { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request });
   const review = (await reply.json()) as { response?: Response };
   if (reply.status !== 200 || review.response === undefined)

@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
-import type { AdmissionDeps } from '../../functions/admission/app.ts';
+import type { AdmissionDependencies } from '../../functions/admission/app.ts';
 import { applyKinds, resourceOf } from '../../infra/packaging/manifests/apply.ts';
 import { webhookConfigurations } from '../../infra/packaging/manifests/webhooks.ts';
 import { makeAccounts } from '../../infra/platforms/local/cluster/accounts.ts';
@@ -40,7 +40,7 @@ interface StartedHarness {
  */
 export async function openHarness(
   name: ClusterName,
-  more: Partial<AdmissionDeps> = {},
+  more: Partial<AdmissionDependencies> = {},
   deploy: Deploy = inNode,
 ): Promise<Harness> {
   const folder = mkdtempSync(join(tmpdir(), 'admission-'));

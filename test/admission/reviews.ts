@@ -2,11 +2,11 @@
 // warned?
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { KindName } from '#crds/kinds/kinds.ts';
-import type { AdmissionDeps } from '../../functions/admission/app.ts';
+import type { AdmissionDependencies } from '../../functions/admission/app.ts';
 import { ask, depsOf, GOOD, objectOf, requestOf, type World } from './fixtures.ts';
 
 /** `world` is asked anew for each review: each test has its own. `more` is of the request (`oldObject`: an update). */
-export function createReviews(world: () => World, deps: Partial<AdmissionDeps> = {}) {
+export function createReviews(world: () => World, deps: Partial<AdmissionDependencies> = {}) {
   const validate = (object: KubeObject, more = {}) =>
     ask(depsOf(world().cluster, deps), '/validate', requestOf(object, more));
   /** `refused` line by line; empty where it is let in. */

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Cluster } from '#core/ports/cluster.ts';
-import { type AdmissionDeps, createAdmission } from '../../functions/admission/app.ts';
+import { type AdmissionDependencies, createAdmission } from '../../functions/admission/app.ts';
 // Compiled with this file: the first review loads it, and the compiler of a busy test run takes longer than an API
 // server waits.
 import '../../functions/admission/handle.ts';
@@ -26,7 +26,7 @@ export interface Place extends Api {
   readonly folder: string;
   readonly tls: Tls;
   readonly cluster: Cluster;
-  readonly more: Partial<AdmissionDeps>;
+  readonly more: Partial<AdmissionDependencies>;
 }
 
 export interface Deployment {

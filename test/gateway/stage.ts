@@ -6,7 +6,7 @@ import type { Mac } from '#core/ports/platform.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import type { Log } from '#core/ports/telemetry.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
-import type { GatewayDeps } from '../../functions/gateway/deps.ts';
+import type { GatewayDependencies } from '../../functions/gateway/deps.ts';
 import { toExchange } from '../../infra/runtime/fetch/http-exchange.ts';
 import { policiesOf } from '../doubles/policies.ts';
 import { checkLabels } from '../support/metric-labels.ts';
@@ -19,7 +19,7 @@ export interface World {
   readonly snapshot?: Snapshot | undefined;
   readonly keys?: Readonly<Record<string, KeyRecord>>;
   readonly script?: Script;
-  readonly deps?: Partial<GatewayDeps>;
+  readonly deps?: Partial<GatewayDependencies>;
   /** Pieces that a client may leave unread before it counts as slow. */
   readonly room?: number | undefined;
 }
@@ -42,7 +42,7 @@ export function stage(world: World = {}) {
   const finds: string[] = [];
   const snapshot = 'snapshot' in world ? world.snapshot : snapshotOf([entry('gpt')]);
   let ids = 0;
-  const deps: GatewayDeps = {
+  const deps: GatewayDependencies = {
     snapshots: { current: () => snapshot },
     credentials: { read: (secret, name) => `value-of-${secret}-${name}\n` },
     policies: policiesOf((hash) => {

@@ -11,7 +11,7 @@ import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
-import { createReconcile } from '../../functions/reconcile/app.ts';
+import { createReconciler } from '../../functions/reconcile/app.ts';
 import { replaceNameLookup } from '../../infra/runtime/node/name-lookup.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
 import { replyMemory } from '../../infra/runtime/node/reply-memory.ts';
@@ -81,7 +81,7 @@ async function main(tenants: ReadonlyArray<Tenant>): Promise<Outcome> {
   const metrics = createMetrics();
   const parts = { ...node, log, metrics };
   const { clear, flush } = createStoreMaintenance({ open: openCounterStore, ...parts });
-  const app = createReconcile({
+  const app = createReconciler({
     ...parts,
     cluster,
     backends: createBackends({

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { createAdditions } from '#adapters/postgres/additions.ts';
 import { ADD_SUMS, INSERT, toColumns } from '#adapters/postgres/insert-batch.ts';
 import { EXPIRED_ROWS, RECORD_BATCH, ROWS } from '#adapters/postgres/ledger-database.ts';
-import { BOOKED, SUMS } from '#adapters/postgres/ledger-queries.ts';
+import { SELECT_BOOKED, SUMS } from '#adapters/postgres/ledger-queries.ts';
 import { FIND } from '#adapters/postgres/policies.ts';
 import { RECOUNT, recountValues } from '#adapters/postgres/recount.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
@@ -76,7 +76,7 @@ export function hotStatements(rowCount: number): ReadonlyArray<Statement> {
       // In a day of the small database, all ids share a block of the index, and most share one of the table.
       lookups: 20 + 2 * NEIGHBOURS,
       name: 'which of 20 ids are booked: an audit, a recovery',
-      text: BOOKED,
+      text: SELECT_BOOKED,
       values: [ids, ids[0], ids.at(-1)],
     },
     {

@@ -11,7 +11,7 @@ import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { type Cluster, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
 import {
-  type CertificateDeps,
+  type CertificateDependencies,
   observeCertificate,
   WEBHOOK_CONFIGURATIONS,
 } from '../../functions/reconcile/certificates/objects.ts';
@@ -36,7 +36,7 @@ const HOST = 'admission.gateway-operator.svc';
 const SERVICE = { namespace: NAMESPACE, name: 'admission' };
 
 /** So short that a renewal can be waited for; the last third is long enough for the kubelet of this test. */
-const SHORT: CertificateDeps = {
+const SHORT: CertificateDependencies = {
   issuer: createIssuer(),
   service: SERVICE,
   path: ADMISSION_PATH,

@@ -8,7 +8,7 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { gatewayInstances } from '#crds/kinds/kinds.ts';
-import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
+import { WORKLOAD_OBJECTS } from '../../functions/reconcile/workload/workload-objects.ts';
 import { createHarness, type Harness } from '../reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../reconcile/objects.ts';
 import { run } from '../support/child.ts';
@@ -123,7 +123,7 @@ describeUnless(why, 'Knative', () => {
     let harness: Harness;
     const transports: NodeTransport[] = [];
     const live = async () => {
-      const found = await harness.get(PARTS.KnativeService, 'main-serving');
+      const found = await harness.get(WORKLOAD_OBJECTS.KnativeService, 'main-serving');
       return found as KubeObject & { spec: { template: { metadata: { annotations: object } } } };
     };
     const resync = async () => {
@@ -202,7 +202,7 @@ describeUnless(why, 'Knative', () => {
 
     test('each change is one write, its clearing one more, and what others added stays', async () => {
       const theirs = { annotations: { 'example.com/theirs': 'yes' } };
-      await harness.edit(PARTS.KnativeService, 'main-serving', { metadata: theirs });
+      await harness.edit(WORKLOAD_OBJECTS.KnativeService, 'main-serving', { metadata: theirs });
       const before = JSON.stringify((await live()).spec);
       for (const [field, value] of Object.entries({
         scale: { min: 1, max: 5 },

@@ -8,7 +8,7 @@ import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
 import { CATEGORY } from '#crds/names/group.ts';
-import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
+import { WORKLOAD_OBJECTS } from '../../functions/reconcile/workload/workload-objects.ts';
 import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
 import { toKubeconfig } from '../../infra/platforms/local/cluster/kubeconfig.ts';
 import { run } from '../support/child.ts';
@@ -293,7 +293,7 @@ describeUnless(why, 'plain Kubernetes', () => {
       );
       const counts = { replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 };
       const status = { observedGeneration: 1, ...counts, conditions: [{ type: 'Available', status: 'True' }] };
-      await cluster.patch(PARTS.Deployment, 'default', 'deployed-gateway', { status }, 'status');
+      await cluster.patch(WORKLOAD_OBJECTS.Deployment, 'default', 'deployed-gateway', { status }, 'status');
       await eventually(
         () => conditionOf('deployed', 'WorkloadReady'),
         (output) => output === 'True',

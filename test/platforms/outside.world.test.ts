@@ -1,5 +1,5 @@
-// The page's ways to reach a gateway from outside, on a real API server with the rights of the reconciler: the Ingress, and
-// the HTTPRoute with the CRDs of Gateway API. The test is the controller that writes their statuses.
+// The page's ways to reach a gateway from outside, on a real API server with the rights of the reconciler: the Ingress,
+// and the HTTPRoute with the CRDs of Gateway API. The test is the controller that writes their statuses.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ import type { KubeObject } from '#core/ports/cluster.ts';
 import { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { gatewayInstances } from '#crds/kinds/kinds.ts';
 import { MAX_BODY } from '../../functions/gateway/request/memory-budget.ts';
-import { PARTS, type RouteName } from '../../functions/reconcile/workload/object-parts.ts';
+import { type RouteName, WORKLOAD_OBJECTS } from '../../functions/reconcile/workload/workload-objects.ts';
 import { applyKinds } from '../../infra/packaging/manifests/apply.ts';
 import { makeAccounts } from '../../infra/platforms/local/cluster/accounts.ts';
 import { acceptRoute, addressIngress } from '../reconcile/controllers.ts';
@@ -86,7 +86,7 @@ describeUnless(whyNoControlPlane(), 'from outside', () => {
     return { applied: actions.ApplyWorkload ?? 0, deleted: actions.DeleteWorkload ?? 0 };
   };
   const edit = (spec: object) => harness.edit(gatewayInstances, INSTANCE, { spec });
-  const live = (part: RouteName) => harness.get(PARTS[part], gatewayName(INSTANCE));
+  const live = (part: RouteName) => harness.get(WORKLOAD_OBJECTS[part], gatewayName(INSTANCE));
   const state = async () => {
     const { url, internalURL, conditions } = await harness.status(gatewayInstances, INSTANCE);
     const found = conditions?.find(({ type }) => type === 'RouteReady');
@@ -104,7 +104,11 @@ describeUnless(whyNoControlPlane(), 'from outside', () => {
     const [wait = '', url = ''] = documented(PAGE, 'outside').trim().split('\n');
     expect((await kubectl(...wait.split(' ').slice(1))).stdout).toContain(`${INSTANCE} condition met`);
     expect((await kubectl(...url.replaceAll("'", '').split(' ').slice(1))).stdout).toBe(OUTSIDE);
-    await harness.editStatus(PARTS[part], gatewayName(INSTANCE), part === 'Ingress' ? NO_ADDRESS : { parents: [] });
+    await harness.editStatus(
+      WORKLOAD_OBJECTS[part],
+      gatewayName(INSTANCE),
+      part === 'Ingress' ? NO_ADDRESS : { parents: [] },
+    );
     await resync();
     expect(await state()).toEqual({ url: OUTSIDE, internalURL: INSIDE, route: 'False RouteNotReady' });
   };
@@ -114,7 +118,7 @@ describeUnless(whyNoControlPlane(), 'from outside', () => {
     const field = fieldOf('ingress');
     await expectWalk('Ingress', field, () => addressIngress(harness, gatewayName(INSTANCE)));
     const { metadata, spec } = (await live('Ingress')) as KubeObject & { spec: IngressSpec };
-    const service = await harness.get(PARTS.Service, gatewayName(INSTANCE));
+    const service = await harness.get(WORKLOAD_OBJECTS.Service, gatewayName(INSTANCE));
     const { ports } = (service?.spec ?? { ports: [] }) as { readonly ports: ReadonlyArray<{ readonly port: number }> };
     const [rule] = spec.rules;
     expect(rule.http.paths).toEqual([

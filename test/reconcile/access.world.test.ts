@@ -13,7 +13,7 @@ import {
 } from '#adapters/kubernetes/node.ts';
 import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds/kinds.ts';
-import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
+import { WORKLOAD_OBJECTS } from '../../functions/reconcile/workload/workload-objects.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../../infra/packaging/manifests/webhooks.ts';
 import { type AccessRule, accessRules, type Right, rightsOf, rulesWithout } from '../support/access-rules.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../support/control-plane.ts';
@@ -90,7 +90,7 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
       await plane.call('DELETE', `${path}/${name}`);
     }
     await putWebhooks();
-    const own: Resource[] = [...kinds, RESOURCES.secrets, RESOURCES.configMaps, ...Object.values(PARTS)];
+    const own: Resource[] = [...kinds, RESOURCES.secrets, RESOURCES.configMaps, ...Object.values(WORKLOAD_OBJECTS)];
     for (const kind of own) {
       for (const { metadata } of await admin.list(kind, { namespace: 'default' })) {
         if (metadata.name === 'kubernetes') continue;
@@ -120,7 +120,7 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
 
   const walkWithout = async (removed: Right) => {
     await grant(rulesWithout(RULES, removed));
-    const isWorkload = Object.values(PARTS).some(
+    const isWorkload = Object.values(WORKLOAD_OBJECTS).some(
       (part) => part.group === removed.group && part.plural === removed.resource,
     );
     // The first failure tells.

@@ -4,10 +4,10 @@
 import { createIssuer } from '#adapters/certificates/issuer.ts';
 import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { CertificateAndKey, Issuer, ServingCertificate } from '#core/ports/issuer.ts';
-import { createReconcile } from '../../functions/reconcile/app.ts';
+import { createReconciler } from '../../functions/reconcile/app.ts';
 import {
   CERTIFICATE_SECRET,
-  type CertificateDeps,
+  type CertificateDependencies,
   type CertificateView,
   observeCertificate,
   WEBHOOK_CONFIGURATIONS,
@@ -34,11 +34,11 @@ export interface CertificateHarness {
   readonly cluster: MemoryCluster;
   readonly log: MemoryLog;
   readonly issuer: Issuer;
-  readonly terms: CertificateDeps;
+  readonly terms: CertificateDependencies;
   readonly clock: { now(): number; pass(millis: number): void };
   /** How many serving certificates were issued. */
   issued(): number;
-  resync(terms?: CertificateDeps): Promise<CertificateReport>;
+  resync(terms?: CertificateDependencies): Promise<CertificateReport>;
   /** The whole function: a resync, a trigger, a dry run. Nothing else is in its cluster. */
   post(query?: string, init?: RequestInit): Promise<string>;
   plan(): ReturnType<typeof planCertificate>;
@@ -71,7 +71,7 @@ export interface Entry {
 
 const text = (base64: unknown): string => Buffer.from(String(base64 ?? ''), 'base64').toString();
 
-export function createCertificateHarness(more: Partial<CertificateDeps> = {}): CertificateHarness {
+export function createCertificateHarness(more: Partial<CertificateDependencies> = {}): CertificateHarness {
   let now = START;
   const clock = {
     now: () => now,
@@ -87,7 +87,7 @@ export function createCertificateHarness(more: Partial<CertificateDeps> = {}): C
   const issuer = remembering(() => {
     issued += 1;
   });
-  const terms: CertificateDeps = {
+  const terms: CertificateDependencies = {
     issuer,
     service: { namespace: NAMESPACE, name: 'admission' },
     lifetimes: LIFETIMES,
@@ -96,7 +96,7 @@ export function createCertificateHarness(more: Partial<CertificateDeps> = {}): C
   const nobody = () => {
     throw new Error('there is no database here');
   };
-  const app = createReconcile({
+  const app = createReconciler({
     cluster,
     clock,
     ids,

@@ -1,6 +1,6 @@
 // What do Kubernetes and Knative make of what runs a gateway? Their status, as their controllers write it.
 import type { KubeObject } from '#core/ports/cluster.ts';
-import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
+import { WORKLOAD_OBJECTS } from '../../functions/reconcile/workload/workload-objects.ts';
 import type { Harness } from './harness.ts';
 
 type Condition = {
@@ -28,12 +28,12 @@ export async function runDeployment(
   name = 'main-gateway',
   status: DeploymentStatus = {},
 ): Promise<void> {
-  const found = await harness.get(PARTS.Deployment, name);
+  const found = await harness.get(WORKLOAD_OBJECTS.Deployment, name);
   if (found === undefined) throw new Error(`there is no Deployment ${name}`);
   const wanted = replicasOf(found);
   const { updated = wanted, old = 0, available = updated + old, conditions } = status;
   const isAvailable = available >= wanted ? 'True' : 'False';
-  await harness.editStatus(PARTS.Deployment, name, {
+  await harness.editStatus(WORKLOAD_OBJECTS.Deployment, name, {
     observedGeneration: found.metadata.generation,
     replicas: updated + old,
     updatedReplicas: updated,
@@ -51,10 +51,10 @@ export async function runKnative(
 ): Promise<void> {
   const url = `http://${name}.default.svc.cluster.local`;
   const good = ['ConfigurationsReady', 'Ready', 'RoutesReady'].map((type) => ({ type, status: 'True' }));
-  const found = await harness.get(PARTS.KnativeService, name);
+  const found = await harness.get(WORKLOAD_OBJECTS.KnativeService, name);
   const observedGeneration = found?.metadata.generation;
   const traffic = [{ latestRevision: true }];
-  await harness.editStatus(PARTS.KnativeService, name, {
+  await harness.editStatus(WORKLOAD_OBJECTS.KnativeService, name, {
     observedGeneration,
     url,
     conditions: conditions ?? good,
@@ -68,7 +68,7 @@ export async function acceptRoute(
   parents?: ReadonlyArray<{ readonly parentRef: object | undefined; readonly conditions: readonly object[] }>,
   name = 'main-gateway',
 ): Promise<void> {
-  const found = await harness.get(PARTS.HTTPRoute, name);
+  const found = await harness.get(WORKLOAD_OBJECTS.HTTPRoute, name);
   const { parentRefs } = (found?.spec ?? { parentRefs: [] }) as { readonly parentRefs: readonly object[] };
   const good = ['Accepted', 'ResolvedRefs'].map((type) => ({
     type,
@@ -80,9 +80,11 @@ export async function acceptRoute(
   }));
   const controllerName = 'example.com/controller';
   const all = parents ?? parentRefs.map((parentRef) => ({ parentRef, conditions: good }));
-  await harness.editStatus(PARTS.HTTPRoute, name, { parents: all.map((one) => ({ controllerName, ...one })) });
+  await harness.editStatus(WORKLOAD_OBJECTS.HTTPRoute, name, {
+    parents: all.map((one) => ({ controllerName, ...one })),
+  });
 }
 
 /** The controller of the Ingress' class serves it. */
 export const addressIngress = (harness: Harness, name = 'main-gateway'): Promise<void> =>
-  harness.editStatus(PARTS.Ingress, name, { loadBalancer: { ingress: [{ ip: '203.0.113.5' }] } });
+  harness.editStatus(WORKLOAD_OBJECTS.Ingress, name, { loadBalancer: { ingress: [{ ip: '203.0.113.5' }] } });

@@ -1,6 +1,7 @@
-// The CRDs of Knative and Gateway API where nothing of them runs: the kinds that the reconciler applies, without a schema.
+// The CRDs of Knative and Gateway API where nothing of them runs: the kinds that the reconciler applies, without a
+// schema.
 import type { Resource } from '#core/ports/cluster.ts';
-import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
+import { WORKLOAD_OBJECTS } from '../../functions/reconcile/workload/workload-objects.ts';
 
 const crdOf = ({ group, version, plural, kind }: Resource, annotations = {}) => ({
   apiVersion: 'apiextensions.k8s.io/v1',
@@ -22,6 +23,8 @@ const crdOf = ({ group, version, plural, kind }: Resource, annotations = {}) => 
   },
 });
 
-export const KNATIVE_SERVICES = crdOf(PARTS.KnativeService);
+export const KNATIVE_SERVICES = crdOf(WORKLOAD_OBJECTS.KnativeService);
 /** Groups below `k8s.io` need the annotation. */
-export const HTTP_ROUTES = crdOf(PARTS.HTTPRoute, { 'api-approved.kubernetes.io': 'unapproved, for a test' });
+export const HTTP_ROUTES = crdOf(WORKLOAD_OBJECTS.HTTPRoute, {
+  'api-approved.kubernetes.io': 'unapproved, for a test',
+});

@@ -9,7 +9,7 @@ import type { Timer } from '#core/ports/platform.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
 import type { SnapshotStore } from '#core/ports/snapshot-store.ts';
 import { gatewayInstances, kinds } from '#crds/kinds/kinds.ts';
-import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
+import { createReconciler, type ReconcileDependencies } from '../../functions/reconcile/app.ts';
 import type { Report } from '../../functions/reconcile/report.ts';
 import { backendsOf } from '../doubles/backends.ts';
 import { createMemoryCluster, type MemoryCluster } from '../doubles/cluster.ts';
@@ -24,7 +24,7 @@ import { book } from './spending.ts';
 export const START = Date.parse('2026-11-21T12:00:00Z');
 export const URL = 'http://gateway.test/default/main';
 
-export interface HarnessOptions extends Pick<ReconcileDeps, 'limits' | 'snapshots'> {
+export interface HarnessOptions extends Pick<ReconcileDependencies, 'limits' | 'snapshots'> {
   /** Real databases in place of those in memory. */
   readonly openDatabase?: (dbname: string) => Database;
   /** In place of real time. */
@@ -157,7 +157,7 @@ export function createHarness({
   let keepsSnapshots = false;
   let seed = 0;
   const makeApp = () =>
-    createReconcile({
+    createReconciler({
       ...(keepsSnapshots && { snapshots }),
       ...given,
       cluster: reconciles,

@@ -2,10 +2,16 @@
 import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds/kinds.ts';
 import { AUTH_API_VERSION, INSTANCE_API_VERSION } from '#crds/names/group.ts';
-import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
+import { WORKLOAD_OBJECTS } from '../../functions/reconcile/workload/workload-objects.ts';
 import type { PlatformView } from '../../functions/reconcile/world.ts';
 
-const CORE = [RESOURCES.secrets, RESOURCES.configMaps, RESOURCES.namespaces, RESOURCES.events, PARTS.Deployment];
+const CORE = [
+  RESOURCES.secrets,
+  RESOURCES.configMaps,
+  RESOURCES.namespaces,
+  RESOURCES.events,
+  WORKLOAD_OBJECTS.Deployment,
+];
 export function resourceOf({ kind }: KubeObject): Resource {
   const found = [...kinds, ...CORE].find((resource) => resource.kind === kind);
   if (found === undefined) throw new Error(`no resource for ${kind}`);

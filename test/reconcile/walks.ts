@@ -3,7 +3,7 @@ import { createIssuer } from '#adapters/certificates/issuer.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { keepCertificate, LIFETIMES } from '../../functions/reconcile/certificates/renewal.ts';
-import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
+import { WORKLOAD_OBJECTS } from '../../functions/reconcile/workload/workload-objects.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
 import { silentLog } from '../support/silent-log.ts';
 import type { Harness } from './harness.ts';
@@ -131,7 +131,7 @@ export function createWalks({ harness, admin, reconciles }: WalksDependencies): 
       failed.push(...conditions.map(({ reason }) => reason).filter((reason) => reason === 'WorkloadUnreadable'));
       yield;
     }
-    for (const part of Object.values(PARTS)) {
+    for (const part of Object.values(WORKLOAD_OBJECTS)) {
       const left = await admin.list(part, { namespace: 'default' });
       failed.push(
         ...left.filter(({ metadata }) => metadata.name.startsWith('main-')).map(({ kind }) => `${kind} left`),

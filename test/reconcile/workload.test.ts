@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { type GatewayInstance, GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { desiredParts } from '../../functions/reconcile/workload/desired-objects.ts';
-import type { WorkloadType } from '../../functions/reconcile/workload/object-parts.ts';
+import type { WorkloadType } from '../../functions/reconcile/workload/workload-objects.ts';
 import { makeInstance } from './objects.ts';
 
 const IMAGE = 'registry.example.com/gateway-operator:0.1.0';
@@ -111,7 +111,7 @@ test('another snapshot is another template, so Pods are rolled', () => {
     version: '0.1.0',
   });
   const changed = next.filter((one, place) => JSON.stringify(one) !== JSON.stringify(first[place]));
-  expect(changed.map(({ part }) => part)).toEqual(['Deployment']);
+  expect(changed.map(({ objectKind }) => objectKind)).toEqual(['Deployment']);
 });
 
 test('the credentials of a model named "gpt" and of one named "gpt-4o" are mounted apart, entry by entry', () => {

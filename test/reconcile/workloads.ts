@@ -1,7 +1,7 @@
 // How do tests look at what runs the gateway of the instance `main`, and at what is written of it?
 
 import { gatewayInstances } from '#crds/kinds/kinds.ts';
-import { PARTS, type PartName } from '../../functions/reconcile/workload/object-parts.ts';
+import { WORKLOAD_OBJECTS, type WorkloadObjectKind } from '../../functions/reconcile/workload/workload-objects.ts';
 import { runDeployment } from './controllers.ts';
 import type { Harness } from './harness.ts';
 import { makeInstance, makeKey, makeSecret } from './objects.ts';
@@ -14,11 +14,12 @@ export function createWorkloads(harness: () => Harness) {
   const main = () => harness().status(gatewayInstances, 'main');
   const ready = () => harness().ready(gatewayInstances, 'main');
   const message = async (type: string) => (await main()).conditions?.find((one) => one.type === type)?.message;
-  const part = (name: PartName) =>
+  const part = (name: WorkloadObjectKind) =>
     harness()
-      .cluster.objects(PARTS[name])
-      .find(({ kind }) => kind === PARTS[name].kind);
-  const there = () => (Object.keys(PARTS) as PartName[]).filter((name) => part(name) !== undefined);
+      .cluster.objects(WORKLOAD_OBJECTS[name])
+      .find(({ kind }) => kind === WORKLOAD_OBJECTS[name].kind);
+  const there = () =>
+    (Object.keys(WORKLOAD_OBJECTS) as WorkloadObjectKind[]).filter((name) => part(name) !== undefined);
   const edit = (workload: object) => harness().edit(gatewayInstances, 'main', { spec: { workload } });
   const writes = async (act: () => Promise<unknown>) => {
     const before = harness().cluster.calls.length;

@@ -9,7 +9,12 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { gatewayInstances } from '#crds/kinds/kinds.ts';
-import { PARTS, PARTS_OF, type PartName, partName } from '../../functions/reconcile/workload/object-parts.ts';
+import {
+  WORKLOAD_OBJECTS,
+  WORKLOAD_OBJECTS_OF,
+  type WorkloadObjectKind,
+  workloadObjectName,
+} from '../../functions/reconcile/workload/workload-objects.ts';
 import { applyKinds } from '../../infra/packaging/manifests/apply.ts';
 import { makeAccounts } from '../../infra/platforms/local/cluster/accounts.ts';
 import { startWorld, type TestWorld } from '../platforms/world.ts';
@@ -42,9 +47,9 @@ const redis = makeSecret('store', { host: 'redis', port: '6379', password: '' })
 /** What both clusters promise of a Deployment and what goes with it. */
 function describeParts(open: () => { readonly cluster: Cluster; readonly reconciles?: Cluster }): void {
   let harness: Harness;
-  const live = (part: PartName) => harness.get(PARTS[part], partName(part, 'main'));
+  const live = (part: WorkloadObjectKind) => harness.get(WORKLOAD_OBJECTS[part], workloadObjectName(part, 'main'));
   const versions = async () => {
-    const found = await Promise.all((Object.keys(PARTS) as PartName[]).slice(0, 4).map(live));
+    const found = await Promise.all((Object.keys(WORKLOAD_OBJECTS) as WorkloadObjectKind[]).slice(0, 4).map(live));
     return found.map((object) => object?.metadata.resourceVersion);
   };
   const resync = async () => {
@@ -118,7 +123,7 @@ function describeParts(open: () => { readonly cluster: Cluster; readonly reconci
   test('annotations and fields of others stay, ours come back', async () => {
     const { cluster } = open();
     const theirs = { annotations: { 'example.com/theirs': 'yes' } };
-    await cluster.patch(PARTS.Deployment, 'default', 'main-gateway', {
+    await cluster.patch(WORKLOAD_OBJECTS.Deployment, 'default', 'main-gateway', {
       metadata: theirs,
       spec: { minReadySeconds: 1, progressDeadlineSeconds: 9 },
     });
@@ -139,12 +144,12 @@ function describeParts(open: () => { readonly cluster: Cluster; readonly reconci
     const { cluster } = open();
     const found = await live('Deployment');
     const aimed = { ...found, metadata: { ...found?.metadata, managedFields: undefined, resourceVersion: undefined } };
-    await harness.remove(PARTS.Deployment, 'main-gateway');
+    await harness.remove(WORKLOAD_OBJECTS.Deployment, 'main-gateway');
     await eventually(
       () => live('Deployment'),
       (object) => object === undefined,
     );
-    const again = await cluster.apply(PARTS.Deployment, JSON.parse(JSON.stringify(aimed)) as KubeObject);
+    const again = await cluster.apply(WORKLOAD_OBJECTS.Deployment, JSON.parse(JSON.stringify(aimed)) as KubeObject);
     expect(again).toMatchObject({
       refusal: 'conflict',
       message: expect.stringMatching(/uid mismatch.*no existing object/),
@@ -165,12 +170,12 @@ describe('on the embedded cluster', () => {
   test('with Knative Auto is a Knative Service, written once for each change, and everything goes with its instance', async () => {
     const { cluster } = world;
     await cluster.create(CRDS, KNATIVE_SERVICES as unknown as KubeObject);
-    await eventually(() => cluster.serves(PARTS.KnativeService), Boolean);
+    await eventually(() => cluster.serves(WORKLOAD_OBJECTS.KnativeService), Boolean);
     const harness = createHarness({ clusters: { ours: cluster, reconciles: cluster }, start: Date.now() });
     harness.servedAt = 'nobody';
     await harness.apply(makeInstance({}, 'second'));
     const resync = async () => (await harness.resync()).actions.ApplyWorkload ?? 0;
-    const live = () => harness.get(PARTS.KnativeService, 'second-serving');
+    const live = () => harness.get(WORKLOAD_OBJECTS.KnativeService, 'second-serving');
     await resync();
     expect(await harness.status(gatewayInstances, 'second')).toMatchObject({ workloadType: 'Knative' });
     const before = JSON.stringify((await live())?.spec);
@@ -183,7 +188,9 @@ describe('on the embedded cluster', () => {
     for (const name of ['main', 'second']) await harness.remove(gatewayInstances, name);
     await harness.resync();
     const left = async () => {
-      const parts = [...PARTS_OF.Deployment, ...PARTS_OF.Knative].map((part) => PARTS[part]);
+      const parts = [...WORKLOAD_OBJECTS_OF.Deployment, ...WORKLOAD_OBJECTS_OF.Knative].map(
+        (part) => WORKLOAD_OBJECTS[part],
+      );
       const lists = await Promise.all(parts.map((part) => cluster.list(part, { namespace: 'default' })));
       return lists.flat().map(({ metadata }) => metadata.name);
     };
@@ -233,7 +240,7 @@ describeUnless(whyNot, 'on Kubernetes', () => {
       expect(await cluster.get(RESOURCES.configMaps, 'default', `main-${status.snapshotHash}`)).toBeDefined();
       const owned = await Promise.all(
         (['Deployment', 'Service', 'PodDisruptionBudget'] as const).map(async (part) => {
-          const found = await cluster.get(PARTS[part], 'default', partName(part, 'main'));
+          const found = await cluster.get(WORKLOAD_OBJECTS[part], 'default', workloadObjectName(part, 'main'));
           return found?.metadata.ownerReferences?.map(({ uid, controller }) => [uid, controller]);
         }),
       );

@@ -17,8 +17,8 @@ import { controllerOf, isOwnedBy } from '#crds/names/object-meta.ts';
 import { type Action, type ActionOf, identify, type Outcome } from '../action.ts';
 import { displayOf } from '../key/secret-shape.ts';
 import { withLiveReplicas } from '../workload/desired-objects.ts';
-import { comparedText } from '../workload/live-part.ts';
-import { isRoute, PARTS } from '../workload/object-parts.ts';
+import { comparedText } from '../workload/live-object.ts';
+import { isRoute, WORKLOAD_OBJECTS } from '../workload/workload-objects.ts';
 import { pathOf, presentSecret } from '../world.ts';
 import {
   type ActContext,
@@ -145,18 +145,18 @@ export const objectHandlers = {
     toRemoved(await deps.cluster.delete(RESOURCES.secrets, namespace, secret, uid)),
   /** By server-side apply: fields and annotations of others stay. */
   ApplyWorkload: async (action, context) => {
-    const { part, object, uid } = action;
+    const { objectKind, object, uid } = action;
     const view = context.world.instances.get(pathOf(action));
     if (view === undefined || !(await isAsPlanned(action, context))) return conflictOutcome;
-    if (part === 'Deployment' && uid !== undefined) return applyDeployment(action, uid, context, view.object);
+    if (objectKind === 'Deployment' && uid !== undefined) return applyDeployment(action, uid, context, view.object);
     const target = uid === undefined ? object : { ...object, metadata: { ...object.metadata, uid } };
-    const written = await context.deps.cluster.apply(PARTS[part], target);
-    return toApplied(action, written, view.parts.get(part)?.comparedHash, context);
+    const written = await context.deps.cluster.apply(WORKLOAD_OBJECTS[objectKind], target);
+    return toApplied(action, written, view.workloadObjects.get(objectKind)?.comparedHash, context);
   },
   DeleteWorkload: async (action, context) => {
-    const { part, object, uid, namespace } = action;
+    const { objectKind, object, uid, namespace } = action;
     if (!(await isAsPlanned(action, context))) return conflictOutcome;
-    return toRemoved(await context.deps.cluster.delete(PARTS[part], namespace, object, uid));
+    return toRemoved(await context.deps.cluster.delete(WORKLOAD_OBJECTS[objectKind], namespace, object, uid));
   },
 } satisfies Handlers;
 
@@ -173,9 +173,9 @@ async function applyDeployment(
   const { cluster, hash } = context.deps;
   const { namespace, name } = action.object.metadata;
   for (let attempt = 1; ; attempt += 1) {
-    const live = await cluster.get(PARTS.Deployment, namespace, name);
+    const live = await cluster.get(WORKLOAD_OBJECTS.Deployment, namespace, name);
     if (live?.metadata.uid !== uid) return conflictOutcome;
-    const written = await cluster.apply(PARTS.Deployment, withLiveReplicas(action.object, live, instance));
+    const written = await cluster.apply(WORKLOAD_OBJECTS.Deployment, withLiveReplicas(action.object, live, instance));
     const isOvertaken = !written.ok && written.refusal === 'conflict';
     if (!isOvertaken || attempt === MAX_APPLIES) return toApplied(action, written, hash(comparedText(live)), context);
   }
@@ -195,10 +195,10 @@ function toApplied(
   return isSame ? { ended: 'unchanged' } : toOutcome(written);
 }
 
-/** The outcome of a part that is not written. A condition of the instance shows why. */
-export function toRefusedOutcome({ part, object }: ActionOf<'ApplyWorkload'>, why: string): Outcome {
-  const message = `the API server does not take ${PARTS[part].kind} "${object.metadata.name}": ${why}`;
-  return failedOutcome(message, isRoute(part) ? 'RouteRefused' : 'WorkloadRefused');
+/** The outcome of a workload object that is not written. A condition of the instance shows why. */
+export function toRefusedOutcome({ objectKind, object }: ActionOf<'ApplyWorkload'>, why: string): Outcome {
+  const message = `the API server does not take ${WORKLOAD_OBJECTS[objectKind].kind} "${object.metadata.name}": ${why}`;
+  return failedOutcome(message, isRoute(objectKind) ? 'RouteRefused' : 'WorkloadRefused');
 }
 
 /** Writes only if the object still has the version of the world. */
@@ -232,10 +232,12 @@ export async function findUnchanged(
 ): Promise<ReadonlyArray<Action>> {
   const same = await mapConcurrent(actions, async (action) => {
     if (action.action !== 'ApplyWorkload') return [];
-    const live = world.instances.get(pathOf(action))?.parts.get(action.part);
+    const live = world.instances.get(pathOf(action))?.workloadObjects.get(action.objectKind);
     if (live === undefined) return [];
     // A dry run that fails proves nothing, and the plan of everything else does not depend on it.
-    const would = await deps.cluster.apply(PARTS[action.part], action.object, { isDry: true }).catch(() => undefined);
+    const would = await deps.cluster
+      .apply(WORKLOAD_OBJECTS[action.objectKind], action.object, { isDry: true })
+      .catch(() => undefined);
     return would?.ok && deps.hash(comparedText(would.object)) === live.comparedHash ? [action] : [];
   });
   return same.flat();

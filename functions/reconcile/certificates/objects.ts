@@ -4,10 +4,10 @@ import { fromBase64, toBase64 } from '#core/json/base64.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource, type WriteResult } from '#core/ports/cluster.ts';
 import type { CertificateAndKey, Issuer, ServingCertificate, Validity } from '#core/ports/issuer.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { OWNED, OWNED_LABEL, OWNED_LABELS } from '#crds/names/group.ts';
+import { OWNED_LABEL, OWNED_LABEL_VALUE, OWNED_LABELS } from '#crds/names/group.ts';
 
 /** Absent: something else provides the certificate on this platform, such as cert-manager. */
-export interface CertificateDeps {
+export interface CertificateDependencies {
   readonly issuer: Issuer;
   /** The Service by which API servers call the admission webhook. */
   readonly service: { readonly namespace: string; readonly name: string };
@@ -61,13 +61,15 @@ const PREVIOUS = 'previous-ca.crt';
 const CERT_MANAGER = 'cert-manager.io/';
 
 /** The DNS name of the Service, for which the certificate is issued. */
-export const dnsNamesOf = ({ service }: CertificateDeps): string[] => [`${service.name}.${service.namespace}.svc`];
+export const dnsNamesOf = ({ service }: CertificateDependencies): string[] => [
+  `${service.name}.${service.namespace}.svc`,
+];
 
 /**
  * Reads the configurations before the Secret: a CA that they trust was issued before they were written. Throws if the
  * API server cannot be read.
  */
-export async function observeCertificate(cluster: Cluster, certificates: CertificateDeps) {
+export async function observeCertificate(cluster: Cluster, certificates: CertificateDependencies) {
   const hooks = WEBHOOK_CONFIGURATIONS.map(async (resource): Promise<WebhookView[]> => {
     const object = await cluster.get(resource, undefined, CONFIGURATION_NAME);
     if (object === undefined) return [];
@@ -87,7 +89,7 @@ export async function observeCertificate(cluster: Cluster, certificates: Certifi
  */
 export function writeWebhooks(
   cluster: Cluster,
-  certificates: CertificateDeps,
+  certificates: CertificateDependencies,
   { resource, object }: WebhookView,
   authorities: ReadonlyArray<string> | undefined,
 ): Promise<WriteResult<KubeObject>> {
@@ -110,7 +112,7 @@ export type SecretContents = Pick<CertificateSecret, 'previous'> & {
 /** Pods mount `tls.crt` and `tls.key`. */
 export function writeSecret(
   cluster: Cluster,
-  { namespace }: CertificateDeps['service'],
+  { namespace }: CertificateDependencies['service'],
   { serving: { ca, cert, key }, authority, previous }: SecretContents,
   existing: CertificateSecret | undefined,
 ): Promise<WriteResult<KubeObject>> {
@@ -141,10 +143,10 @@ interface WebhookEntry {
 const entriesOf = ({ webhooks }: KubeObject): ReadonlyArray<WebhookEntry> =>
   Array.isArray(webhooks) ? (webhooks as WebhookEntry[]) : [];
 
-const isOurs = ({ clientConfig }: WebhookEntry, { service }: CertificateDeps): boolean =>
+const isOurs = ({ clientConfig }: WebhookEntry, { service }: CertificateDependencies): boolean =>
   clientConfig?.service?.namespace === service.namespace && clientConfig.service.name === service.name;
 
-const pathOf = ({ kind }: Resource, { path }: CertificateDeps): string | undefined =>
+const pathOf = ({ kind }: Resource, { path }: CertificateDependencies): string | undefined =>
   path === undefined ? undefined : `/${path}/${kind.startsWith('Mutating') ? 'mutate' : 'validate'}`;
 
 const isSamePath = ({ clientConfig }: WebhookEntry, path: string | undefined): boolean =>
@@ -153,7 +155,7 @@ const isSamePath = ({ clientConfig }: WebhookEntry, path: string | undefined): b
 const hasAnnotation = ({ metadata }: KubeObject, prefix: string): boolean =>
   Object.keys(metadata.annotations ?? {}).some((name) => name.startsWith(prefix));
 
-function toSecretView(secret: KubeObject, certificates: CertificateDeps): CertificateSecret {
+function toSecretView(secret: KubeObject, certificates: CertificateDependencies): CertificateSecret {
   const { issuer } = certificates;
   const { labels = {}, resourceVersion = '' } = secret.metadata;
   // The API server guarantees the shape of a Secret's data.
@@ -167,7 +169,7 @@ function toSecretView(secret: KubeObject, certificates: CertificateDeps): Certif
   const signerValidity = issuer.inspect({ ca, ...signer }, []);
   const other = hasAnnotation(secret, CERT_MANAGER) ? 'cert-manager' : 'somebody else';
   return {
-    by: other === 'somebody else' && labels[OWNED_LABEL] === OWNED ? 'us' : other,
+    by: other === 'somebody else' && labels[OWNED_LABEL] === OWNED_LABEL_VALUE ? 'us' : other,
     resourceVersion,
     serving: validity && { ...pair, ...validity },
     authority: signerValidity && { ...signer, ...signerValidity },

@@ -6,10 +6,10 @@ import type { KubeObject, WriteResult } from '#core/ports/cluster.ts';
 import type { Validity } from '#core/ports/issuer.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Metrics } from '#core/ports/telemetry.ts';
-import type { ReconcileDeps } from '../deps.ts';
+import type { ReconcileDependencies } from '../deps.ts';
 import {
   CERTIFICATE_SECRET,
-  type CertificateDeps,
+  type CertificateDependencies,
   type CertificateView,
   CONFIGURATION_NAME,
   dnsNamesOf,
@@ -19,7 +19,7 @@ import {
   writeWebhooks,
 } from './objects.ts';
 
-type RenewalContext = Pick<ReconcileDeps, 'cluster' | 'clock' | 'log' | 'metrics'>;
+type RenewalContext = Pick<ReconcileDependencies, 'cluster' | 'clock' | 'log' | 'metrics'>;
 
 export type CertificateAction = 'IssueCertificate' | 'TrustAuthorities' | 'RouteReviews' | 'WriteCertificate';
 
@@ -32,7 +32,7 @@ export interface CertificateReport {
 }
 
 const DAY = 86_400_000;
-export const LIFETIMES: CertificateDeps['lifetimes'] = { authority: 3_650 * DAY, serving: 365 * DAY };
+export const LIFETIMES: CertificateDependencies['lifetimes'] = { authority: 3_650 * DAY, serving: 365 * DAY };
 /**
  * The maximum number of previous CAs that stay trusted with a new CA: certificates that Pods still use after failed
  * writes stay trusted.
@@ -59,7 +59,7 @@ export function beginCertificateCounters(metrics: Pick<Metrics, 'add'>): void {
  */
 export async function keepCertificate(
   context: RenewalContext,
-  certificates: CertificateDeps,
+  certificates: CertificateDependencies,
 ): Promise<CertificateReport> {
   const { log, metrics } = context;
   const actions: CertificateAction[] = [];
@@ -84,7 +84,7 @@ export async function keepCertificate(
  */
 async function renew(
   context: RenewalContext,
-  certificates: CertificateDeps,
+  certificates: CertificateDependencies,
   done: (action: CertificateAction, why: string) => void,
 ): Promise<ReadonlyArray<string>> {
   const { cluster, clock } = context;
@@ -130,7 +130,7 @@ function warnOfMissing({ log }: RenewalContext, { hooks }: CertificateView): Rea
 /** Whether a resync would renew the certificate, and why: a row of a dry run. */
 export async function planCertificate(
   { cluster, clock }: Pick<RenewalContext, 'cluster' | 'clock'>,
-  certificates: CertificateDeps,
+  certificates: CertificateDependencies,
 ) {
   const why = whyIssued(await observeCertificate(cluster, certificates), clock.now());
   if (why === undefined) return [];
@@ -152,7 +152,7 @@ function whyIssued({ secret, hooks }: CertificateView, now: Millis): string | un
 const isDue = ({ from, until }: Validity, now: Millis): boolean => now >= from + ((until - from) * 2) / 3;
 
 /** Signs with the current CA, and no previous CA stays trusted; or with a new CA, if the current one is due. */
-async function issue(certificates: CertificateDeps, { secret, hooks }: CertificateView, now: Millis) {
+async function issue(certificates: CertificateDependencies, { secret, hooks }: CertificateView, now: Millis) {
   const { issuer, lifetimes } = certificates;
   const validity = (life: Millis) => ({ from: now - Math.min(HOUR, life * SKEW), until: now + life });
   const usable = secret?.authority !== undefined && !isDue(secret.authority, now) ? secret.authority : undefined;

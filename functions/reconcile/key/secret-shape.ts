@@ -8,7 +8,7 @@ import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import { isHarmless } from '#core/rules/secret-template.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
-import { OWNED, OWNED_LABEL, OWNED_LABELS, RETAINED_LABEL } from '#crds/names/group.ts';
+import { OWNED_LABEL, OWNED_LABEL_VALUE, OWNED_LABELS, RETAINED_LABEL } from '#crds/names/group.ts';
 import type { InstanceAddress, SecretMarks, SecretShape } from '../action.ts';
 import { type KeyView, type PresentSecret, presentSecret } from '../world.ts';
 import { isOwnBlocked } from './own-blockers.ts';
@@ -199,10 +199,10 @@ export function isOurs(
 
 /** Whether the Secret may belong to some VirtualKey. The data of other Secrets, of up to 1 MB, is not compared. */
 export const mayBeOurs = ({ labels = {}, annotations = {} }: KubeObject['metadata']): boolean =>
-  labels[OWNED_LABEL] === OWNED || Object.hasOwn(annotations, KEY_UID_ANNOTATION);
+  labels[OWNED_LABEL] === OWNED_LABEL_VALUE || Object.hasOwn(annotations, KEY_UID_ANNOTATION);
 
 /** Only a Secret with our label may be deleted (DESIGN 6, law 4). */
-export const isLabelled = ({ labels }: PresentSecret): boolean => labels[OWNED_LABEL] === OWNED;
+export const isLabelled = ({ labels }: PresentSecret): boolean => labels[OWNED_LABEL] === OWNED_LABEL_VALUE;
 
 /** The Secret with the previous name, if a Secret with the new name has replaced it. */
 export function replacedSecretOf(view: KeyView, secret: PresentSecret): PresentSecret | undefined {
@@ -238,7 +238,7 @@ export const hasMarks = (secret: PresentSecret, { labels, annotations }: SecretM
 
 /** Whether a resync that finds only the claim takes the Secret for that of the claim's VirtualKey. */
 export const isFoundByClaim = (secret: PresentSecret, { metadata: { uid } }: VirtualKey): boolean =>
-  hasMarks(secret, { labels: { [OWNED_LABEL]: OWNED }, annotations: { [KEY_UID_ANNOTATION]: uid } });
+  hasMarks(secret, { labels: { [OWNED_LABEL]: OWNED_LABEL_VALUE }, annotations: { [KEY_UID_ANNOTATION]: uid } });
 
 /** A key value as it may be shown: its first three and last four characters. */
 export const displayOf = (value: string): string =>

@@ -1,11 +1,11 @@
 // The context of observing: the platform, the listed objects, and the time of the run.
 import { reasonOf } from '#core/failure/error-text.ts';
-import type { ReconcileDeps } from '../deps.ts';
+import type { ReconcileDependencies } from '../deps.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
 import type { DatabaseLink, Memory } from '../memory.ts';
 import { countByNamespace, createRoundRobin } from '../round-robin.ts';
 import type { RunTarget } from '../run-target.ts';
-import { PARTS } from '../workload/object-parts.ts';
+import { WORKLOAD_OBJECTS } from '../workload/workload-objects.ts';
 import type { Path, WorldBuilder } from '../world.ts';
 import { loadObjects } from './objects.ts';
 import { withOwnReads } from './own-reads.ts';
@@ -22,10 +22,15 @@ export type ObserveContext = Awaited<ReturnType<typeof createObserveContext>>;
  * Lists the objects of a run's target. Rejects if the API server cannot be read: then nothing is planned. `isDry`:
  * nothing may be written, not even ledger rows.
  */
-export async function createObserveContext(given: ReconcileDeps, memory: Memory, target: RunTarget, isDry: boolean) {
+export async function createObserveContext(
+  given: ReconcileDependencies,
+  memory: Memory,
+  target: RunTarget,
+  isDry: boolean,
+) {
   const deps = { ...given, cluster: withOwnReads(given.cluster, target) };
   const now = deps.clock.now();
-  const knative = deps.cluster.serves(PARTS.KnativeService).catch(reasonOf);
+  const knative = deps.cluster.serves(WORKLOAD_OBJECTS.KnativeService).catch(reasonOf);
   const { limits = PROCESS_LIMITS } = deps;
   const { gatewayImage, gatewayPullSecrets = [], secretPrefixes = [], version, manyProcesses } = deps.platform;
   const platform = { gatewayImage, gatewayPullSecrets, secretPrefixes, version, manyProcesses, knative: false };

@@ -76,11 +76,11 @@ async function readClaims({ uid, registry }: DatabaseLink, { aliases, isComplete
     found.map((claim) => [claimKey(claim.kind, claim.alias), claim] as const);
   if (!isComplete) return new Map(byKey(await registry.claimsOf(uid, aliases)));
   const claims = new Map(byKey(await registry.claims(uid)));
-  const wanted = aliases.filter(({ kind, alias }) => {
+  const aliasesToRead = aliases.filter(({ kind, alias }) => {
     const claim = claims.get(claimKey(kind, alias));
     return claim !== undefined && retainedSecret(claim) !== undefined;
   });
-  const whole = wanted.length === 0 ? [] : await registry.claimsOf(uid, wanted);
+  const whole = aliasesToRead.length === 0 ? [] : await registry.claimsOf(uid, aliasesToRead);
   for (const [key, claim] of byKey(whole)) claims.set(key, claim);
   return claims;
 }
@@ -143,13 +143,13 @@ export async function observeClaims(
   await mapConcurrent(byInstance, async ([path, aliases]) => {
     const [view, link] = [world.instances.get(path), links.get(path)];
     if (view === undefined || link === undefined) return;
-    const wanted = new Map(aliases.map((one) => [claimKey(one.kind, one.alias), one]));
+    const aliasesToRead = new Map(aliases.map((one) => [claimKey(one.kind, one.alias), one]));
     try {
-      const found = await link.registry.claimsOf(link.uid, [...wanted.values()]);
+      const found = await link.registry.claimsOf(link.uid, [...aliasesToRead.values()]);
       const spent = await readSums(link.registry, found, now);
       // Written in place: there may be a hundred thousand claims, and only observing writes them.
       const [claims, sums] = [view.claims as Map<string, Claim>, view.sums as Map<string, Nano>];
-      for (const key of wanted.keys()) claims.delete(key);
+      for (const key of aliasesToRead.keys()) claims.delete(key);
       // A claim that was renamed is still there by its previous alias.
       const renamed = new Set(found.flatMap(({ kind, scopeId }) => (kind === 'key' ? [] : [scopeId])));
       if (renamed.size > 0) for (const [key, { scopeId }] of claims) if (renamed.has(scopeId)) claims.delete(key);

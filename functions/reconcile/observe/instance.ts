@@ -39,18 +39,18 @@ import {
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { INSTANCE_LABEL } from '#crds/names/group.ts';
 import { isOwnedBy } from '#crds/names/object-meta.ts';
-import type { ReconcileDeps } from '../deps.ts';
+import type { ReconcileDependencies } from '../deps.ts';
 import type { DatabaseLink } from '../memory.ts';
-import { type LivePart, toLivePart } from '../workload/live-part.ts';
+import { type LiveWorkloadObject, toLiveWorkloadObject } from '../workload/live-object.ts';
 import {
-  PARTS,
-  PARTS_OF,
-  type PartName,
-  partName,
-  partTitle,
   ROUTES,
   type RouteName,
-} from '../workload/object-parts.ts';
+  WORKLOAD_OBJECTS,
+  WORKLOAD_OBJECTS_OF,
+  type WorkloadObjectKind,
+  workloadObjectName,
+  workloadObjectTitle,
+} from '../workload/workload-objects.ts';
 import {
   aliasOf,
   type CheckResult,
@@ -81,7 +81,7 @@ export async function observeInstance(
   const { connections, addressHashes, ...ofSecrets } = await observeSecrets(context, object, isReferred);
   const { database, store } = connections;
   const aliases = scopeObjects.map(aliasOf);
-  const [{ link, ...ofDatabase }, health, snapshot, ca, parts, routes] = await Promise.all([
+  const [{ link, ...ofDatabase }, health, snapshot, ca, ofWorkload, routes] = await Promise.all([
     reachDatabase(context, object, { connections, aliases, isComplete }),
     'reason' in store ? ({ ok: false, ...store } as const) : probeStore(context, object.metadata.uid, store),
     observeSnapshot(context, object),
@@ -100,8 +100,8 @@ export async function observeInstance(
     ...ofSecrets,
     addressHash: [...addressHashes, ...(ca === undefined || 'reason' in ca ? [] : [ca.version])].join('.'),
     snapshot,
-    parts: new Map([...('reason' in parts ? [] : parts), ...routes.live]),
-    ...('reason' in parts ? { partsProblem: parts } : {}),
+    workloadObjects: new Map([...('reason' in ofWorkload ? [] : ofWorkload), ...routes.live]),
+    ...('reason' in ofWorkload ? { workloadProblem: ofWorkload } : {}),
     routeProblems: routes.problems,
     servedAt: context.deps.platform.servedAt(object as unknown as KubeObject),
   };
@@ -279,7 +279,7 @@ function withoutLogin(connection: DatabaseConnection | StoreConnection): object 
 }
 
 const HASH_LENGTH = 16;
-const shortHash = ({ hash }: ReconcileDeps, value: unknown): string =>
+const shortHash = ({ hash }: ReconcileDependencies, value: unknown): string =>
   hash(JSON.stringify(value) ?? '').slice(0, HASH_LENGTH);
 
 /** Snapshots that a run lists: more than are kept, so that it finds superfluous ones. */
@@ -339,7 +339,7 @@ async function observeAuthorities(
  * Whether the store of pushed snapshots has this text. False if that store does not answer: it is then written to, and
  * the error of that write is reported.
  */
-async function isInStore({ snapshots }: ReconcileDeps, path: string, text: string): Promise<boolean> {
+async function isInStore({ snapshots }: ReconcileDependencies, path: string, text: string): Promise<boolean> {
   if (snapshots === undefined) return true;
   return (await snapshots.get(path).catch(() => undefined)) === text;
 }
@@ -348,24 +348,29 @@ async function isInStore({ snapshots }: ReconcileDeps, path: string, text: strin
 async function observeParts(
   context: ObserveContext,
   instance: GatewayInstance,
-): Promise<ReadonlyMap<PartName, LivePart> | Problem> {
+): Promise<ReadonlyMap<WorkloadObjectKind, LiveWorkloadObject> | Problem> {
   const { knative } = context.all.platform;
-  const parts: PartName[] = [...(knative === true ? PARTS_OF.Knative : []), ...PARTS_OF.Deployment];
+  const objectKinds: WorkloadObjectKind[] = [
+    ...(knative === true ? WORKLOAD_OBJECTS_OF.Knative : []),
+    ...WORKLOAD_OBJECTS_OF.Deployment,
+  ];
   try {
-    return new Map((await mapConcurrent(parts, (part) => observePart(context, instance, part))).flat());
+    return new Map(
+      (await mapConcurrent(objectKinds, (objectKind) => observeWorkloadObject(context, instance, objectKind))).flat(),
+    );
   } catch (error) {
     if (statusOf(error) !== 403) throw error;
     return unreadable('the workload', error);
   }
 }
 
-async function observePart<Part extends PartName>(
+async function observeWorkloadObject<Kind extends WorkloadObjectKind>(
   { deps: { cluster, hash } }: ObserveContext,
   { metadata: { namespace, name, uid } }: GatewayInstance,
-  part: Part,
-): Promise<ReadonlyArray<readonly [Part, LivePart]>> {
-  const object = await cluster.get(PARTS[part], namespace, partName(part, name));
-  return object === undefined ? [] : [[part, toLivePart(object, uid, hash)]];
+  objectKind: Kind,
+): Promise<ReadonlyArray<readonly [Kind, LiveWorkloadObject]>> {
+  const object = await cluster.get(WORKLOAD_OBJECTS[objectKind], namespace, workloadObjectName(objectKind, name));
+  return object === undefined ? [] : [[objectKind, toLiveWorkloadObject(object, uid, hash)]];
 }
 
 function unreadable(what: string, error: unknown): Problem {
@@ -381,12 +386,13 @@ const statusOf = (error: unknown): number | undefined => (error instanceof Clust
  */
 async function observeRoutes(context: ObserveContext, instance: GatewayInstance) {
   const problems = new Map<RouteName, Problem>();
-  const live = await mapConcurrent(ROUTES, async (part) => {
+  const live = await mapConcurrent(ROUTES, async (objectKind) => {
     try {
-      return await observePart(context, instance, part);
+      return await observeWorkloadObject(context, instance, objectKind);
     } catch (error) {
-      if (statusOf(error) !== 404) problems.set(part, unreadable(partTitle(part, instance.metadata.name), error));
-      else if (part === 'HTTPRoute') problems.set(part, HTTP_ROUTE_NOT_INSTALLED);
+      if (statusOf(error) !== 404)
+        problems.set(objectKind, unreadable(workloadObjectTitle(objectKind, instance.metadata.name), error));
+      else if (objectKind === 'HTTPRoute') problems.set(objectKind, HTTP_ROUTE_NOT_INSTALLED);
       return [];
     }
   });
@@ -395,5 +401,5 @@ async function observeRoutes(context: ObserveContext, instance: GatewayInstance)
 
 const HTTP_ROUTE_NOT_INSTALLED: Problem = {
   reason: 'HTTPRouteNotInstalled',
-  message: `the cluster serves no ${PARTS.HTTPRoute.plural} of ${PARTS.HTTPRoute.group}/${PARTS.HTTPRoute.version}: install the CRDs of Gateway API, or use spec.ingress`,
+  message: `the cluster serves no ${WORKLOAD_OBJECTS.HTTPRoute.plural} of ${WORKLOAD_OBJECTS.HTTPRoute.group}/${WORKLOAD_OBJECTS.HTTPRoute.version}: install the CRDs of Gateway API, or use spec.ingress`,
 };

@@ -8,7 +8,7 @@ import { bytesFromBase64, fromBase64 } from '#core/json/base64.ts';
 import { ownMember } from '#core/json/json.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
-import type { ReconcileDeps } from '../deps.ts';
+import type { ReconcileDependencies } from '../deps.ts';
 import { blocksOf } from '../key/own-blockers.ts';
 import { whyRotate } from '../key/rotation.ts';
 import { fingerprintOf } from '../key/secret-fingerprint.ts';
@@ -116,7 +116,7 @@ function mayRetain(key: VirtualKey, instance: InstanceView | undefined): boolean
  * one in status, which need not be rotated now. The Secret of a VirtualKey whose alias another object has does not
  * matter.
  */
-function hasStableSecret(deps: ReconcileDeps, key: VirtualKey, instance: InstanceView): boolean {
+function hasStableSecret(deps: ReconcileDependencies, key: VirtualKey, instance: InstanceView): boolean {
   const { state, claim } = claimOf(key, instance);
   if (state === 'taken') return true;
   const [value, ...more] = claim?.values.filter(({ notAfter }) => notAfter === undefined) ?? [];
@@ -127,7 +127,11 @@ function hasStableSecret(deps: ReconcileDeps, key: VirtualKey, instance: Instanc
   );
 }
 
-async function readKey(deps: ReconcileDeps, object: VirtualKey, reading: Promise<ReadSecret>): Promise<KeyView> {
+async function readKey(
+  deps: ReconcileDependencies,
+  object: VirtualKey,
+  reading: Promise<ReadSecret>,
+): Promise<KeyView> {
   const { keySecretRef: published, keyValue: text } = object.status ?? {};
   const { namespace } = object.metadata;
   const name = secretNameOf(object, deps.hash);
@@ -146,7 +150,11 @@ async function readKey(deps: ReconcileDeps, object: VirtualKey, reading: Promise
 /** Longer than any key value, which has at most 512 characters (`status.keyValue`). */
 const MAX_VALUE = 4096;
 
-async function readSecret({ cluster, hash }: ReconcileDeps, namespace: string, name: string): Promise<ReadSecret> {
+async function readSecret(
+  { cluster, hash }: ReconcileDependencies,
+  namespace: string,
+  name: string,
+): Promise<ReadSecret> {
   const secret = await cluster.get(RESOURCES.secrets, namespace, name);
   if (secret === undefined) return () => ({ state: 'absent' });
   const { metadata } = secret;

@@ -1,6 +1,6 @@
 // The limit of triggers that have many objects in memory: a trigger for a Team loads all VirtualKeys of its namespace,
 // and keeps them until databases have answered.
-import type { ReconcileDeps } from '../deps.ts';
+import type { ReconcileDependencies } from '../deps.ts';
 import type { Memory } from '../memory.ts';
 import type { RunTarget } from '../run-target.ts';
 import type { World } from '../world.ts';
@@ -13,8 +13,12 @@ const MAX_LIGHT = 1024 * 1024;
  * because only one runs at a time.
  */
 export async function withLoadLimit<T>(
-  { deps, memory, target }: { readonly deps: ReconcileDeps; readonly memory: Memory; readonly target: RunTarget },
-  work: (deps: ReconcileDeps, onLoaded: (objects: World) => void) => Promise<T>,
+  {
+    deps,
+    memory,
+    target,
+  }: { readonly deps: ReconcileDependencies; readonly memory: Memory; readonly target: RunTarget },
+  work: (deps: ReconcileDependencies, onLoaded: (objects: World) => void) => Promise<T>,
 ): Promise<T> {
   if (target.look !== 'at') return work(deps, () => undefined);
   const [entered, left] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

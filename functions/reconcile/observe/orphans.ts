@@ -7,7 +7,7 @@ import { keySecretName } from '#core/keys/object-names.ts';
 import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Claim, InstanceRow } from '#core/ports/registry.ts';
 import { gatewayInstances, kindOf } from '#crds/kinds/kinds.ts';
-import { OWNED, OWNED_LABEL, RETAINED_LABEL } from '#crds/names/group.ts';
+import { OWNED_LABEL, OWNED_LABEL_VALUE, RETAINED_LABEL } from '#crds/names/group.ts';
 import { BLOCKED_ANNOTATION, KEY_UID_ANNOTATION } from '../key/secret-shape.ts';
 import { clusterOf, type DatabaseLink } from '../memory.ts';
 import {
@@ -97,13 +97,13 @@ export async function findOrphanedClaims(
     if (!hashesOf(claim).includes(context.deps.hash(value))) return {};
     return { retention: { secret, isBlocked: found.isBlocked === true } };
   };
-  const wanted = new Set(listed.values());
+  const claimedAliases = new Set(listed.values());
   // A finalizer of another program may keep the object of a retained claim: its Secret decides.
   const isSuspect = ([key, claim]: readonly [string, Claim]): boolean =>
     (listed.get(claim.holder.uid) !== key || retainedSecret(claim) !== undefined) && !notLoaded.has(claim.holder.uid);
   const { true: first = [], false: others = [] } = Object.groupBy(
     [...view.claims].filter(isSuspect),
-    ([key]) => `${wanted.has(key)}` as const,
+    ([key]) => `${claimedAliases.has(key)}` as const,
   );
   const rest = view.isComplete ? others : [];
   const batches = [
@@ -136,7 +136,7 @@ function createLookUp(cluster: Cluster) {
   ): Promise<ClaimedObject | 'not served' | undefined> => {
     if (kind === RESOURCES.secrets) {
       const secret = await cluster.get(kind, namespace, name, { metadataOnly: true });
-      if (secret?.metadata.labels?.[OWNED_LABEL] !== OWNED) return undefined;
+      if (secret?.metadata.labels?.[OWNED_LABEL] !== OWNED_LABEL_VALUE) return undefined;
       // A person has deleted it to end the value: a finalizer of another program must not prevent that.
       if (secret.metadata.deletionTimestamp !== undefined) return undefined;
       const { uid, labels, annotations } = secret.metadata;

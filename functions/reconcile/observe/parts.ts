@@ -17,7 +17,7 @@ import type { ObserveContext } from './context.ts';
 import { createKeyShares, type KeyShares } from './key-shares.ts';
 
 /** The maximum number of quick parts that run concurrently, and that of the others. Namespaces share them. */
-const PLACES = 32;
+const MAX_RUNNING = 32;
 /** A part is quick if it took less than this time in the last run. A new part is not quick. */
 export const QUICK_LIMIT: Millis = 1000;
 /** The time after which a run begins no more parts. The next run begins with those that are left. */
@@ -47,7 +47,7 @@ export async function runParts<T>(
   const keys = rows.flatMap(({ world }) => keysIn(world));
   const shares = createKeyShares(keys, limits, roundRobin);
   const parts: ReadonlyArray<Part> = rows.map((row) => ({ ...row, shares }));
-  const [quick, others] = [createFairLimiter(PLACES), createFairLimiter(PLACES)];
+  const [quick, others] = [createFairLimiter(MAX_RUNNING), createFairLimiter(MAX_RUNNING)];
   const began = clock.now();
   const partRuns = new Map<Path, { readonly at: Millis; readonly took: Millis }>();
   const lastRunOf = ({ path }: Part) => memory.partRuns.get(path) ?? { at: 0, took: QUICK_LIMIT };

@@ -3,9 +3,9 @@
 import { toOtherReason } from '#core/conditions/reasons.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import type { InstanceAddress } from '../action.ts';
-import type { LivePart } from '../workload/live-part.ts';
-import { partTitle, type RouteName } from '../workload/object-parts.ts';
+import type { LiveWorkloadObject } from '../workload/live-object.ts';
 import { hasHosts, type RequestedRoute, requestedRoute } from '../workload/route.ts';
+import { type RouteName, workloadObjectTitle } from '../workload/workload-objects.ts';
 import { type CheckResult, type InstanceView, idOf, type Problem, type World } from '../world.ts';
 import { type WorkloadConditions, whyLeftAlone } from './conditions-workload.ts';
 
@@ -34,20 +34,20 @@ export function evaluateRoute(view: InstanceView, workload: Workload, world: Wor
 
 function checkRoute(
   view: InstanceView,
-  { part, hosts }: RequestedRoute,
+  { objectKind, hosts }: RequestedRoute,
   { type }: Workload,
   world: World,
 ): CheckResult {
-  const problem = whyNotSupported(type) ?? view.routeProblems.get(part) ?? whyNotWritten(view, part, world);
+  const problem = whyNotSupported(type) ?? view.routeProblems.get(objectKind) ?? whyNotWritten(view, objectKind, world);
   if (problem !== undefined) return { ok: false, ...problem };
-  const live = view.parts.get(part);
-  const title = partTitle(part, view.object.metadata.name);
+  const live = view.workloadObjects.get(objectKind);
+  const title = workloadObjectTitle(objectKind, view.object.metadata.name);
   if (live === undefined) return notReady(`${title} does not exist yet`);
   if (!hasHosts(live, hosts))
     return notReady(
       `${title} does not have the host names of the spec yet: if this lasts for more than a minute, read the log of the reconciler`,
     );
-  return part === 'HTTPRoute' ? readHTTPRoute(live, view.object, title) : readIngress(live, title);
+  return objectKind === 'HTTPRoute' ? readHTTPRoute(live, view.object, title) : readIngress(live, title);
 }
 
 /** The type of `Auto` may be unknown yet. */
@@ -61,10 +61,10 @@ function whyNotSupported(type: WorkloadConditions['type']): Problem | undefined 
   return { reason: 'NotSupported', message };
 }
 
-function whyNotWritten(view: InstanceView, part: RouteName, world: World): Problem | undefined {
+function whyNotWritten(view: InstanceView, objectKind: RouteName, world: World): Problem | undefined {
   const { kind, metadata } = view.object;
   const refused = world.failures.get(idOf(kind, metadata));
-  const alone = whyLeftAlone(view, part, world);
+  const alone = whyLeftAlone(view, objectKind, world);
   return alone?.reason === 'WorkloadConflict' ? alone : refused?.reason === 'RouteRefused' ? refused : undefined;
 }
 
@@ -74,7 +74,7 @@ const NEEDED = ['Accepted', 'ResolvedRefs'];
 
 /** A Gateway that has taken the route as it is now is enough. Parents that the spec no longer names do not count. */
 function readHTTPRoute(
-  { metadata, status }: LivePart,
+  { metadata, status }: LiveWorkloadObject,
   { metadata: { namespace }, spec }: GatewayInstance,
   title: string,
 ) {
@@ -99,13 +99,13 @@ function readHTTPRoute(
   );
 }
 
-type Parent = LivePart['status']['parents'][number];
+type Parent = LiveWorkloadObject['status']['parents'][number];
 
 /** `namespace/name`, and the listener. */
 const idOfParent = ({ name, namespace, sectionName }: Parent['parentRef'], own: string): string =>
   `${namespace ?? own}/${name}${sectionName === undefined ? '' : ` listener ${sectionName}`}`;
 
-function readIngress({ status }: LivePart, title: string): CheckResult {
+function readIngress({ status }: LiveWorkloadObject, title: string): CheckResult {
   const address = status.loadBalancer.ingress
     .map(({ ip, hostname }) => hostname ?? ip)
     .find((one) => one !== undefined);

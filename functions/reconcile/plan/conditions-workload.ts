@@ -3,8 +3,14 @@
 import { type Reason, toOtherReason } from '#core/conditions/reasons.ts';
 import { LOGINS_ANNOTATION, SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/names/group.ts';
 import { scaleOf, serviceUrl } from '../workload/desired-objects.ts';
-import type { LivePart } from '../workload/live-part.ts';
-import { laterVersion, PARTS_OF, type PartName, partTitle, type WorkloadType } from '../workload/object-parts.ts';
+import type { LiveWorkloadObject } from '../workload/live-object.ts';
+import {
+  laterVersion,
+  WORKLOAD_OBJECTS_OF,
+  type WorkloadObjectKind,
+  type WorkloadType,
+  workloadObjectTitle,
+} from '../workload/workload-objects.ts';
 import { type CheckResult, type InstanceView, idOf, type Problem, type World } from '../world.ts';
 
 export interface WorkloadConditions {
@@ -13,7 +19,7 @@ export interface WorkloadConditions {
   readonly url: string | undefined;
   /** Undefined: the type for `Auto` could not be decided, now or in an earlier run. */
   readonly type: WorkloadType | undefined;
-  /** Why no part of the workload is written now. Running Pods continue. */
+  /** Why no workload object of the workload is written now. Running Pods continue. */
   readonly writeProblem: Problem | undefined;
   /** Whether all serving Pods have the published snapshot. */
   readonly isCurrent: boolean;
@@ -30,7 +36,7 @@ export function evaluateWorkload(view: InstanceView, world: World): WorkloadCond
   if (own.check.ok || before === undefined) return own;
   const other = TYPES.find((type) => type !== own.type && evaluateType(view, type)?.check.ok);
   if (other === undefined) return own;
-  const title = partTitle(PARTS_OF[other][0], view.object.metadata.name);
+  const title = workloadObjectTitle(WORKLOAD_OBJECTS_OF[other][0], view.object.metadata.name);
   return {
     ...own,
     url: before,
@@ -57,16 +63,16 @@ export function evaluateOwnType(view: InstanceView, world: World): WorkloadCondi
     const message = type === 'External' ? `runs elsewhere, at ${url}` : 'the local stack serves it in its own process';
     return { check: { ok: true, message }, url, type, writeProblem: undefined, isCurrent: true, isRolling: false };
   }
-  const writeProblem = view.partsProblem ?? whyNotWritten(view, type, world);
+  const writeProblem = view.workloadProblem ?? whyNotWritten(view, type, world);
   const refused = world.failures.get(idOf(object.kind, object.metadata));
-  const leftAlone = PARTS_OF[type].flatMap((part) => whyLeftAlone(view, part, world) ?? []);
+  const leftAlone = WORKLOAD_OBJECTS_OF[type].flatMap((objectKind) => whyLeftAlone(view, objectKind, world) ?? []);
   const foreign = leftAlone.flatMap((one) => (one.reason === undefined ? [] : [one]));
   const problem = refused?.reason === 'WorkloadRefused' ? refused : foreign[0];
   const { check, isCurrent, isRolling, url } = evaluateType(view, type) ?? ABSENT;
   const ofKnative = check === NOT_CREATED ? undefined : (url ?? (typeBefore === type ? urlBefore : undefined));
   const own = { url: type === 'Deployment' ? serviceUrl(object) : ofKnative, type, writeProblem, isCurrent, isRolling };
   // Without its own Service no client reaches the gateway.
-  const blocking = check.ok ? foreign.find(({ part }) => part === 'Service') : problem;
+  const blocking = check.ok ? foreign.find(({ objectKind }) => objectKind === 'Service') : problem;
   const cause = blocking ?? (check === NOT_CREATED ? writeProblem : undefined);
   if (cause !== undefined) return { check: { ok: false, ...cause }, ...own, isRolling: false };
   const obstacle = problem ?? leftAlone[0] ?? writeProblem;
@@ -105,11 +111,11 @@ function whyNotWritten(view: InstanceView, type: WorkloadType, { platform }: Wor
 }
 
 /** The problem of a database or counter store that Pods with the previous connections may still reach. */
-function whyNotReached({ parts, loginHash, database, store }: InstanceView): Problem | undefined {
+function whyNotReached({ workloadObjects, loginHash, database, store }: InstanceView): Problem | undefined {
   const read = TYPES.flatMap((type) => {
-    const part = parts.get(PARTS_OF[type][0]);
-    if (part === undefined) return [];
-    return part.metadata.annotations[LOGINS_ANNOTATION] ?? [];
+    const main = workloadObjects.get(WORKLOAD_OBJECTS_OF[type][0]);
+    if (main === undefined) return [];
+    return main.metadata.annotations[LOGINS_ANNOTATION] ?? [];
   });
   if (read.length === 0 || read.includes(loginHash)) return undefined;
   if (!database.ok) return database;
@@ -137,37 +143,37 @@ export function whyNotShared(
   return { reason: 'StoreNotShared', message };
 }
 
-/** `reason`: absent if the part belongs to the instance, which may work as the part is. */
-type LeftAlone = { readonly part: PartName; readonly message: string } & (
+/** `reason`: absent if the workload object belongs to the instance, which may work as the workload object is. */
+type LeftAlone = { readonly objectKind: WorkloadObjectKind; readonly message: string } & (
   | { readonly reason: 'WorkloadConflict' }
   | { readonly reason?: undefined }
 );
 
 /**
- * Why a part is not changed: it belongs to somebody else, or a later version of the operator wrote it. An operator that
- * was rolled back, or that an update has not stopped yet, never undoes what a later version wrote.
+ * Why a workload object is not changed: it belongs to somebody else, or a later version of the operator wrote it. An
+ * operator that was rolled back, or that an update has not stopped yet, never undoes what a later version wrote.
  */
 export function whyLeftAlone(
-  { object, parts }: InstanceView,
-  part: PartName,
+  { object, workloadObjects }: InstanceView,
+  objectKind: WorkloadObjectKind,
   { platform }: World,
 ): LeftAlone | undefined {
-  const live = parts.get(part);
+  const live = workloadObjects.get(objectKind);
   if (live === undefined) return undefined;
-  const title = partTitle(part, object.metadata.name);
+  const title = workloadObjectTitle(objectKind, object.metadata.name);
   if (!live.isOurs) {
     const message = `${title} exists and does not belong to this instance, so it is not changed: delete it, or give the instance another name`;
-    return { part, reason: 'WorkloadConflict', message };
+    return { objectKind, reason: 'WorkloadConflict', message };
   }
   const later = laterVersion(live, platform.version);
   if (later === undefined) return undefined;
   const message = `${title} was written by version ${later} of the operator, which is later than this one, so it is not changed: update the operator, or remove the annotation ${VERSION_ANNOTATION} from it`;
-  return { part, message };
+  return { objectKind, message };
 }
 
 /**
- * The state of the part that runs a gateway, as its controller reports it. `url`: its address, if only the controller
- * knows it.
+ * The state of the workload object that runs a gateway, as its controller reports it. `url`: its address, if only the
+ * controller knows it.
  */
 type WorkloadState = Pick<WorkloadConditions, 'check' | 'isCurrent' | 'isRolling'> & {
   readonly url?: string | undefined;
@@ -192,14 +198,14 @@ interface WorkloadObservation {
   readonly starting: string;
 }
 
-function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): WorkloadState | undefined {
-  const live = view.parts.get(PARTS_OF[type][0]);
+function evaluateType(view: InstanceView, type: keyof typeof WORKLOAD_OBJECTS_OF): WorkloadState | undefined {
+  const live = view.workloadObjects.get(WORKLOAD_OBJECTS_OF[type][0]);
   if (live === undefined || !live.isOurs) return undefined;
   const { generation } = live.metadata;
   const { observedGeneration, url } = live.status;
   const { isUp, isNewest, stuck, isRolling, starting } =
     type === 'Deployment' ? readDeployment(live, view) : readKnative(live);
-  const title = partTitle(PARTS_OF[type][0], view.object.metadata.name);
+  const title = workloadObjectTitle(WORKLOAD_OBJECTS_OF[type][0], view.object.metadata.name);
   if (!isUp) {
     const { reason, message } = stuck ?? { reason: NOT_CREATED.reason, message: `is starting: ${starting}` };
     const sentence = `${title}${stuck === undefined ? ' ' : ': '}${message}`;
@@ -216,7 +222,7 @@ function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): Workload
  * Pods are not read: the Deployment's deadline for a rollout shows that they cannot start, and the message names the
  * command that shows why.
  */
-function readDeployment({ metadata, spec, status }: LivePart, { object }: InstanceView): WorkloadObservation {
+function readDeployment({ metadata, spec, status }: LiveWorkloadObject, { object }: InstanceView): WorkloadObservation {
   const { conditions, replicas, updatedReplicas: updated, availableReplicas: available } = status;
   const failed = conditions.find((one) => one.type === 'ReplicaFailure' && one.status === 'True');
   const late = conditions.find((one) => one.type === 'Progressing' && one.status === 'False');
@@ -239,7 +245,7 @@ function readDeployment({ metadata, spec, status }: LivePart, { object }: Instan
 const toReason = (word: string | undefined, ours: Reason) => (word ? toOtherReason(word) : ours);
 
 /** The route of a Knative Service serves while any revision does. Its `Ready` also requires the newest. */
-function readKnative({ status }: LivePart): WorkloadObservation {
+function readKnative({ status }: LiveWorkloadObject): WorkloadObservation {
   const { conditions, url, latestCreatedRevisionName, latestReadyRevisionName, traffic } = status;
   const isTrue = (type: string) => conditions.find((one) => one.type === type)?.status === 'True';
   const bad = conditions.filter((one) => one.status === 'False');

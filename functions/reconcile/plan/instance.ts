@@ -2,14 +2,14 @@
 import { MAX_SNAPSHOT } from '#core/models/compile-snapshot.ts';
 import { type Action, about } from '../action.ts';
 import { desiredParts } from '../workload/desired-objects.ts';
-import { PARTS_OF, ROUTES } from '../workload/object-parts.ts';
 import { desiredRoute, requestedRoute } from '../workload/route.ts';
+import { ROUTES, WORKLOAD_OBJECTS_OF } from '../workload/workload-objects.ts';
 import { hasFinalizer, type InstanceView, idOf, isAbandoned, isDeleted, type SnapshotView } from '../world.ts';
 import { hasLedger, requestedLedger } from './conditions-instance.ts';
 import { evaluateOwnType } from './conditions-workload.ts';
 import type { PlanContext } from './context.ts';
 import { instanceObstacle, planInstanceDeletion } from './deletion.ts';
-import { createPartActions } from './parts.ts';
+import { createWorkloadActions } from './workload-objects.ts';
 
 /**
  * The number of snapshots that are kept beside the one that is served, the published one included: running Pods and
@@ -86,11 +86,11 @@ function superfluousSnapshots(view: InstanceView, context: PlanContext): Snapsho
 
 /** The workload is written whole in every run, when its snapshot exists and can be mounted. */
 function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
-  const { object, parts, snapshot, storeType } = view;
+  const { object, workloadObjects, snapshot, storeType } = view;
   const { type, writeProblem, check } = evaluateOwnType(view, world);
   if (type === undefined || writeProblem !== undefined || !snapshot.isPublished) return [];
   const { gatewayImage: image, gatewayPullSecrets: pullSecrets, version } = world.platform;
-  const { apply, remove } = createPartActions(view, world);
+  const { apply, remove } = createWorkloadActions(view, world);
   const input = {
     instance: object,
     snapshot,
@@ -100,20 +100,22 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
     pullSecrets,
     version,
   };
-  const replicas = parts.get('Deployment')?.spec.replicas;
+  const replicas = workloadObjects.get('Deployment')?.spec.replicas;
   const desired = storeType === undefined ? [] : desiredParts(type, { ...input, store: storeType }, replicas);
   const isFixed =
-    desired.some(({ part }) => part === 'Deployment') &&
-    !desired.some(({ part }) => part === 'HorizontalPodAutoscaler');
+    desired.some(({ objectKind }) => objectKind === 'Deployment') &&
+    !desired.some(({ objectKind }) => objectKind === 'HorizontalPodAutoscaler');
   const others = (['Deployment', 'Knative'] as const).filter((other) => other !== type);
   return [
-    ...desired.flatMap(({ part, object: desiredObject }) => apply(part, desiredObject)),
+    ...desired.flatMap(({ objectKind, object: desiredObject }) => apply(objectKind, desiredObject)),
     ...(isFixed ? remove('HorizontalPodAutoscaler', 'workload.scale needs none') : []),
     // The previous workload is removed when the new one serves. The object that runs the gateway is removed last: while
     // it exists, the others are searched for.
     ...others.flatMap((other) =>
       check.ok
-        ? PARTS_OF[other].toReversed().flatMap((part) => remove(part, `the workload is of type ${type} now`))
+        ? WORKLOAD_OBJECTS_OF[other]
+            .toReversed()
+            .flatMap((objectKind) => remove(objectKind, `the workload is of type ${type} now`))
         : [],
     ),
   ];
@@ -124,16 +126,18 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
  * if the other kind is requested instead, when that one works.
  */
 function planRoute(view: InstanceView, context: PlanContext): Action[] {
-  const { object, parts, routeProblems } = view;
+  const { object, workloadObjects, routeProblems } = view;
   const { route, workload } = context.evaluate(view);
-  const { apply, remove } = createPartActions(view, context.world);
-  const requested = workload.type === 'Deployment' ? requestedRoute(object)?.part : undefined;
+  const { apply, remove } = createWorkloadActions(view, context.world);
+  const requested = workload.type === 'Deployment' ? requestedRoute(object)?.objectKind : undefined;
   const desired = desiredRoute(object, context.world.platform.version);
-  const isReachable = parts.get('Service')?.isOurs === true;
+  const isReachable = workloadObjects.get('Service')?.isOurs === true;
   const isWritten = requested !== undefined && desired !== undefined && isReachable && !routeProblems.has(requested);
   const isReplaced = requested === undefined || route?.ok === true;
   return [
     ...(isWritten ? apply(requested, desired) : []),
-    ...ROUTES.flatMap((part) => (part !== requested && isReplaced ? remove(part, 'the spec does not ask for it') : [])),
+    ...ROUTES.flatMap((objectKind) =>
+      objectKind !== requested && isReplaced ? remove(objectKind, 'the spec does not ask for it') : [],
+    ),
   ];
 }

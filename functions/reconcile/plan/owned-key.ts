@@ -2,7 +2,7 @@
 
 import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
-import { OWNED, OWNED_LABEL, REQUESTED_BY_ANNOTATION } from '#crds/names/group.ts';
+import { OWNED_LABEL, OWNED_LABEL_VALUE, REQUESTED_BY_ANNOTATION } from '#crds/names/group.ts';
 import { controllerOf, isOwnedBy } from '#crds/names/object-meta.ts';
 import { type Action, about, event, type OwnedKeySpec } from '../action.ts';
 import { sameJson } from '../json.ts';
@@ -43,7 +43,7 @@ function isRestored({ metadata: { name }, spec }: User, key: VirtualKey): boolea
   const { labels, ownerReferences = [] } = key.metadata;
   const isOfAnother = ownerReferences.some((one) => one.controller && (one.kind !== 'User' || one.name !== name));
   const isSame = key.spec.keyAlias === spec.keyAlias && sameJson(key.spec.connectionRef, spec.connectionRef);
-  const isLabelled = labels?.[OWNED_LABEL] === OWNED;
+  const isLabelled = labels?.[OWNED_LABEL] === OWNED_LABEL_VALUE;
   return !isDeleted(key) && isLabelled && !isOfAnother && isSame && key.spec.userRef?.name === name;
 }
 

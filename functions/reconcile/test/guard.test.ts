@@ -202,16 +202,16 @@ describe('on an instance that tenants share', () => {
     ],
   ] as const)(
     'the share that the message advises for removals that are too many %s is sufficient',
-    async (...[, tenants, share, count, of]) => {
+    async (...[, tenants, share, count, total]) => {
       const few = Array.from({ length: 8 }, (_, index) => [`n${index}`, 5, 5] as const);
       await harness.apply(...[...few, ...tenants].flatMap(([name, all]) => namespaced(name, all)));
       await harness.resync();
       for (const [name, , lost] of [...few, ...tenants]) await loseAll(name, lost);
       const message: unknown = expect.stringContaining(
-        `would remove ${count} of ${of} database rows, because their objects are gone, `,
+        `would remove ${count} of ${total} database rows, because their objects are gone, `,
       );
       const [guard] = (await harness.resync()).guarded ?? [];
-      expect(guard).toMatchObject({ count, of, message });
+      expect(guard).toMatchObject({ count, total, message });
       expect(guard?.message).toContain(`=${share}%,`);
       await allow(`${share - 1}%`);
       expect((await harness.resync()).guarded).toHaveLength(1);

@@ -6,7 +6,7 @@ import { INSTANCE_LABEL } from '#crds/names/group.ts';
 import { createHarness, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { toOwnObjectView } from '../observe/objects.ts';
-import { toLivePart } from '../workload/live-part.ts';
+import { toLiveWorkloadObject } from '../workload/live-object.ts';
 
 const texts = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`a/${index}`, 'x']));
 const named = (count: number) =>
@@ -24,7 +24,7 @@ test('a run keeps less than 4 KB of a Deployment of 1.5 MB', () => {
     spec: { template: { metadata: { annotations: texts(10_000) }, spec: { containers: [{ name: 'c', env }] } } },
     status: { conditions: Array.from({ length: 1000 }, () => condition) },
   };
-  const kept = JSON.stringify(toLivePart(huge, 'instance', sha256));
+  const kept = JSON.stringify(toLiveWorkloadObject(huge, 'instance', sha256));
   expect(JSON.stringify(huge).length).toBeGreaterThan(1_500_000);
   expect(kept.length).toBeLessThan(4096);
 });

@@ -4,7 +4,7 @@ import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from '../../../test/reconcile/objects.ts';
-import { PARTS } from '../workload/object-parts.ts';
+import { WORKLOAD_OBJECTS } from '../workload/workload-objects.ts';
 
 const file = () => [
   ...makeSecrets(),
@@ -141,8 +141,8 @@ const cases: ReadonlyArray<readonly [string, (harness: Harness) => Promise<unkno
       harness.servedAt = 'nobody';
       await harness.apply(...makeSecrets(), makeInstance());
       await harness.resync();
-      await harness.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas: 3 } });
-      await harness.remove(PARTS.Service, 'main-gateway');
+      await harness.edit(WORKLOAD_OBJECTS.Deployment, 'main-gateway', { spec: { replicas: 3 } });
+      await harness.remove(WORKLOAD_OBJECTS.Service, 'main-gateway');
     },
   ],
   [

@@ -5,7 +5,7 @@ import { ClusterError, RESOURCES } from '#core/ports/cluster.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
 import { MAX_RETAINED } from '#core/ports/registry.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
-import { OWNED, OWNED_LABEL, RETAINED_LABEL } from '#crds/names/group.ts';
+import { OWNED_LABEL, OWNED_LABEL_VALUE, RETAINED_LABEL } from '#crds/names/group.ts';
 import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { BLOCKED_ANNOTATION, KEY_UID_ANNOTATION } from '../key/secret-shape.ts';
@@ -375,7 +375,7 @@ describe('a key with deletionPolicy Retain, in a namespace with as many retained
     const instanceUid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
     for (let place = 0; place < count; place += 1) {
       const [name, uid] = [`old-${place}`, `uid-${place}`];
-      const metadata = { labels: { [OWNED_LABEL]: OWNED }, annotations: { [KEY_UID_ANNOTATION]: uid } };
+      const metadata = { labels: { [OWNED_LABEL]: OWNED_LABEL_VALUE }, annotations: { [KEY_UID_ANNOTATION]: uid } };
       await harness.apply({
         apiVersion: 'v1',
         kind: 'Secret',

@@ -6,7 +6,7 @@ import { runDeployment } from '../../../test/reconcile/controllers.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { createWorkloads } from '../../../test/reconcile/workloads.ts';
-import { PARTS } from '../workload/object-parts.ts';
+import { WORKLOAD_OBJECTS } from '../workload/workload-objects.ts';
 
 let harness: Harness;
 beforeEach(async () => {
@@ -317,7 +317,7 @@ describe('an operator of an earlier version', () => {
     expect(await resyncs()).toEqual([]);
     await edit({ type: 'Deployment', url: null });
     const metadata = { annotations: { 'gateway-operator.dev/version': null } };
-    await harness.edit(PARTS.Deployment, 'main-gateway', { metadata });
+    await harness.edit(WORKLOAD_OBJECTS.Deployment, 'main-gateway', { metadata });
     expect(await resyncs()).toEqual(['apply Deployment']);
     expect(part('Deployment')?.metadata.annotations).toMatchObject({ 'gateway-operator.dev/version': '1.9.3' });
   });

@@ -7,7 +7,7 @@ import { acceptRoute, addressIngress } from '../../../test/reconcile/controllers
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { createWorkloads } from '../../../test/reconcile/workloads.ts';
-import { PARTS, type RouteName } from '../workload/object-parts.ts';
+import { type RouteName, WORKLOAD_OBJECTS } from '../workload/workload-objects.ts';
 
 const INSIDE = 'http://main-gateway.default.svc';
 const OUTSIDE = 'https://llm.example.com';
@@ -125,7 +125,7 @@ describe.each(KINDS)('%s', (kind, spec, work) => {
     expect(await routeReady()).toBe('True Ready');
     expect(await urls()).toEqual({ url: OUTSIDE, internalURL: INSIDE });
     expect((await harness.resync()).actions).toEqual({});
-    await harness.editStatus(PARTS[kind], 'main-gateway', { parents: [], loadBalancer: { ingress: [] } });
+    await harness.editStatus(WORKLOAD_OBJECTS[kind], 'main-gateway', { parents: [], loadBalancer: { ingress: [] } });
     await harness.resync();
     expect(await routeReady()).toBe('False RouteNotReady');
     expect(await ready()).toBe('True Ready');
@@ -148,8 +148,8 @@ describe.each(KINDS)('%s', (kind, spec, work) => {
 
   test('of another owner is never changed and never removed', async () => {
     await running();
-    const { group, version } = PARTS[kind];
-    await harness.cluster.create(PARTS[kind], {
+    const { group, version } = WORKLOAD_OBJECTS[kind];
+    await harness.cluster.create(WORKLOAD_OBJECTS[kind], {
       apiVersion: `${group}/${version}`,
       kind,
       metadata: { name: 'main-gateway', namespace: 'default' },
@@ -172,9 +172,9 @@ describe.each(KINDS)('%s', (kind, spec, work) => {
 
   test('that was edited or removed is written again', async () => {
     await routed(spec);
-    await harness.edit(PARTS[kind], 'main-gateway', { spec: { rules: [] } });
+    await harness.edit(WORKLOAD_OBJECTS[kind], 'main-gateway', { spec: { rules: [] } });
     expect(await resyncs()).toEqual([`apply ${kind}`]);
-    await harness.remove(PARTS[kind], 'main-gateway');
+    await harness.remove(WORKLOAD_OBJECTS[kind], 'main-gateway');
     expect(await resyncs()).toEqual([`apply ${kind}`]);
     expect((await harness.resync()).actions).toEqual({});
   });
@@ -307,7 +307,7 @@ describe.each(KINDS)('%s', (kind, spec, work) => {
 
   test('waits for the Service of its own gateway', async () => {
     await running();
-    await harness.edit(PARTS.Service, 'main-gateway', { metadata: { ownerReferences: [] } });
+    await harness.edit(WORKLOAD_OBJECTS.Service, 'main-gateway', { metadata: { ownerReferences: [] } });
     await edit(spec);
     await harness.resync();
     expect(part(kind)).toBeUndefined();

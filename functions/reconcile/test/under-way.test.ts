@@ -5,7 +5,7 @@ import { runDeployment } from '../../../test/reconcile/controllers.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
-import { PARTS } from '../workload/object-parts.ts';
+import { WORKLOAD_OBJECTS } from '../workload/workload-objects.ts';
 
 let harness: Harness;
 beforeEach(async () => {
@@ -29,9 +29,9 @@ test('a rollout that is stuck, and a paused instance, wait for a person: nothing
   await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
   await harness.resync();
   const conditions = [{ type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded', message: 'late.' }];
-  await harness.editStatus(PARTS.Deployment, 'main-gateway', { conditions });
+  await harness.editStatus(WORKLOAD_OBJECTS.Deployment, 'main-gateway', { conditions });
   expect(await harness.resync()).not.toHaveProperty('underWay');
-  await harness.editStatus(PARTS.Deployment, 'main-gateway', { conditions: [] });
+  await harness.editStatus(WORKLOAD_OBJECTS.Deployment, 'main-gateway', { conditions: [] });
   expect(await harness.resync()).toMatchObject({ underWay: 1 });
   await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
   expect(await harness.resync()).not.toHaveProperty('underWay');

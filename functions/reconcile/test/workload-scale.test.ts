@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { createWorkloads } from '../../../test/reconcile/workloads.ts';
-import { PARTS } from '../workload/object-parts.ts';
+import { WORKLOAD_OBJECTS } from '../workload/workload-objects.ts';
 
 let harness: Harness;
 beforeEach(async () => {
@@ -21,7 +21,7 @@ describe('scale', () => {
     await running({ type: 'Deployment', scale: { min: 2, max: 4 } });
     expect(part('HorizontalPodAutoscaler')).toMatchObject({ spec: { minReplicas: 2, maxReplicas: 4 } });
     expect(spec().replicas).toBe(2);
-    await harness.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas: 3 } });
+    await harness.edit(WORKLOAD_OBJECTS.Deployment, 'main-gateway', { spec: { replicas: 3 } });
     expect(await resyncs()).toEqual([]);
     await edit({ image: 'other:2' });
     expect(await resyncs()).toEqual(['apply Deployment']);
@@ -37,7 +37,7 @@ describe('scale', () => {
     await running({ type: 'Deployment', scale: { min: 2, max: 4 } });
     await edit({ scale: { min: 2, max: 4, autoscaler: 'None' } });
     expect(await resyncs()).toEqual(['delete HorizontalPodAutoscaler']);
-    await harness.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas: 3 } });
+    await harness.edit(WORKLOAD_OBJECTS.Deployment, 'main-gateway', { spec: { replicas: 3 } });
     await edit({ image: 'other:2', scale: { min: 2, max: 4, autoscaler: 'None' } });
     expect(await resyncs()).toEqual(['apply Deployment']);
     expect(spec().replicas).toBe(3);
@@ -46,7 +46,8 @@ describe('scale', () => {
     expect(spec().replicas).toBe(2);
   });
 
-  const scaled = (replicas: number) => harness.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas } });
+  const scaled = (replicas: number) =>
+    harness.edit(WORKLOAD_OBJECTS.Deployment, 'main-gateway', { spec: { replicas } });
 
   /** Once: the first read of a Deployment in a run is its look, the second one belongs to the write. */
   const meanwhile = (verb: 'get' | 'apply', act: () => Promise<unknown>) => {

@@ -6,7 +6,7 @@ import { acceptRoute, addressIngress, runDeployment, runKnative } from '../../..
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { createWorkloads } from '../../../test/reconcile/workloads.ts';
-import { PARTS } from '../workload/object-parts.ts';
+import { WORKLOAD_OBJECTS } from '../workload/workload-objects.ts';
 
 const ELSEWHERE = 'https://llm.example.com';
 let harness: Harness;
@@ -24,7 +24,7 @@ const workload = (spec: object) =>
 /** Makes discovery fail. */
 const undiscovered = () =>
   harness.cluster.inject(({ verb, resource, name }) => {
-    if (verb === 'get' && resource === PARTS.KnativeService && name === undefined)
+    if (verb === 'get' && resource === WORKLOAD_OBJECTS.KnativeService && name === undefined)
       throw new ClusterError('the API server is too busy', 503);
     return undefined;
   });
@@ -142,14 +142,14 @@ describe('another type', () => {
 
   test('never removes objects of others, nor a new object with the same name', async () => {
     await deployed();
-    await harness.edit(PARTS.Service, 'main-gateway', { metadata: { ownerReferences: [] } });
+    await harness.edit(WORKLOAD_OBJECTS.Service, 'main-gateway', { metadata: { ownerReferences: [] } });
     harness.cluster.inject(async ({ verb, resource, name }) => {
-      if (verb !== 'delete' || resource !== PARTS.Deployment) return undefined;
+      if (verb !== 'delete' || resource !== WORKLOAD_OBJECTS.Deployment) return undefined;
       harness.cluster.inject(() => undefined);
-      await harness.remove(PARTS.Deployment, name ?? '');
+      await harness.remove(WORKLOAD_OBJECTS.Deployment, name ?? '');
       const { apiVersion, kind } = { apiVersion: 'apps/v1', kind: 'Deployment' };
       const metadata = { name: 'main-gateway', namespace: 'default' };
-      await harness.cluster.create(PARTS.Deployment, { apiVersion, kind, metadata, spec: { theirs: true } });
+      await harness.cluster.create(WORKLOAD_OBJECTS.Deployment, { apiVersion, kind, metadata, spec: { theirs: true } });
       return undefined;
     });
     await workload({ type: 'External', url: ELSEWHERE });

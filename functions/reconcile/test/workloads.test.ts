@@ -7,7 +7,7 @@ import { runDeployment } from '../../../test/reconcile/controllers.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets, PASSWORD } from '../../../test/reconcile/objects.ts';
 import { createWorkloads } from '../../../test/reconcile/workloads.ts';
-import { PARTS } from '../workload/object-parts.ts';
+import { WORKLOAD_OBJECTS } from '../workload/workload-objects.ts';
 
 let harness: Harness;
 beforeEach(async () => {
@@ -100,7 +100,9 @@ describe('a Deployment', () => {
       if (verb !== 'apply' || resource.kind !== 'Deployment') return undefined;
       revision += 1;
       const annotations = { 'deployment.kubernetes.io/revision': `${revision}` };
-      await harness.cluster.patch(PARTS.Deployment, 'default', 'main-gateway', { metadata: { annotations } });
+      await harness.cluster.patch(WORKLOAD_OBJECTS.Deployment, 'default', 'main-gateway', {
+        metadata: { annotations },
+      });
       return undefined;
     });
     expect((await harness.resync()).actions).toEqual({});
@@ -132,13 +134,16 @@ describe('a Deployment', () => {
   test('keeps labels, annotations and fields of others, and restores its own', async () => {
     await running();
     const theirs = { annotations: { 'reloader.example.com/on': 'yes' }, labels: { team: 'a' } };
-    await harness.edit(PARTS.Deployment, 'main-gateway', { metadata: theirs, spec: { paused: true, replicas: 7 } });
-    await harness.edit(PARTS.Service, 'main-gateway', { metadata: theirs, spec: { ports: [] } });
+    await harness.edit(WORKLOAD_OBJECTS.Deployment, 'main-gateway', {
+      metadata: theirs,
+      spec: { paused: true, replicas: 7 },
+    });
+    await harness.edit(WORKLOAD_OBJECTS.Service, 'main-gateway', { metadata: theirs, spec: { ports: [] } });
     expect(await resyncs()).toEqual(['apply Deployment', 'apply Service']);
     expect(part('Deployment')).toMatchObject({ metadata: theirs, spec: { paused: true, replicas: 1 } });
     expect(part('Service')).toMatchObject({ metadata: theirs, spec: { ports: [{ port: 80 }] } });
     expect(await resyncs()).toEqual([]);
-    await harness.edit(PARTS.Deployment, 'main-gateway', { metadata: { labels: { [OWNED_LABEL]: null } } });
+    await harness.edit(WORKLOAD_OBJECTS.Deployment, 'main-gateway', { metadata: { labels: { [OWNED_LABEL]: null } } });
     expect(await resyncs()).toEqual([]);
     expect(await message('WorkloadReady')).toContain('does not belong to this instance');
   });
@@ -154,7 +159,7 @@ describe('a Deployment', () => {
     await running();
     expect(JSON.stringify(part('Deployment'))).toContain('mirror.test/gateway');
     for (let turn = 0; turn < 3; turn += 1) expect(await resyncs()).toEqual([]);
-    await harness.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas: 4 } });
+    await harness.edit(WORKLOAD_OBJECTS.Deployment, 'main-gateway', { spec: { replicas: 4 } });
     expect((await resyncs()).length).toBeGreaterThan(0);
     expect(await resyncs()).toEqual([]);
     expect(part('Deployment')).toMatchObject({ spec: { replicas: 1 } });
@@ -162,7 +167,7 @@ describe('a Deployment', () => {
 
   test.each(['Deployment', 'Service', 'PodDisruptionBudget'] as const)('has its %s restored', async (name) => {
     await running();
-    await harness.remove(PARTS[name], 'main-gateway');
+    await harness.remove(WORKLOAD_OBJECTS[name], 'main-gateway');
     expect(await resyncs()).toEqual([`apply ${name}`]);
     expect(await resyncs()).toEqual([]);
   });
@@ -170,20 +175,20 @@ describe('a Deployment', () => {
   test.each(['Deployment', 'Service', 'PodDisruptionBudget'] as const)(
     'never takes over a %s of that name that is not its own',
     async (name) => {
-      const { group, version, kind } = PARTS[name];
+      const { group, version, kind } = WORKLOAD_OBJECTS[name];
       const foreign = {
         apiVersion: group === '' ? version : `${group}/${version}`,
         kind,
         metadata: { name: 'main-gateway', namespace: 'default', labels: { [OWNED_LABEL]: 'true' } },
         spec: { theirs: true },
       };
-      await harness.cluster.create(PARTS[name], foreign);
+      await harness.cluster.create(WORKLOAD_OBJECTS[name], foreign);
       await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
       await harness.resync();
       expect(part(name)).toMatchObject({ spec: { theirs: true } });
       expect(await ready()).toBe('False WorkloadConflict');
       expect(await message('Ready')).toMatch(/"main-gateway" exists and does not belong to this instance.*delete it/);
-      await harness.remove(PARTS[name], 'main-gateway');
+      await harness.remove(WORKLOAD_OBJECTS[name], 'main-gateway');
       await harness.resync();
       await runDeployment(harness);
       await harness.resync();
@@ -193,10 +198,10 @@ describe('a Deployment', () => {
 
   test('that runs behind a Service which is not its own does not count as serving', async () => {
     await running();
-    await harness.edit(PARTS.Service, 'main-gateway', { metadata: { ownerReferences: [] } });
+    await harness.edit(WORKLOAD_OBJECTS.Service, 'main-gateway', { metadata: { ownerReferences: [] } });
     await harness.resync();
     expect(await ready()).toBe('False WorkloadConflict');
-    await harness.remove(PARTS.Service, 'main-gateway');
+    await harness.remove(WORKLOAD_OBJECTS.Service, 'main-gateway');
     await harness.resync();
     expect(await ready()).toBe('True Ready');
   });
@@ -206,7 +211,7 @@ describe('a Deployment', () => {
     await Promise.all([harness.resync(), harness.trigger('GatewayInstance', 'main'), harness.resync()]);
     await harness.resync();
     expect(await resyncs()).toEqual([]);
-    expect(harness.cluster.objects(PARTS.Deployment)).toHaveLength(1);
+    expect(harness.cluster.objects(WORKLOAD_OBJECTS.Deployment)).toHaveLength(1);
   });
 
   test('that does not start is reported with the message of its controller and the next step', async () => {
@@ -256,7 +261,7 @@ describe('a Deployment', () => {
 
 test('no value of a Secret is in what runs a gateway', async () => {
   await running();
-  const text = JSON.stringify(Object.values(PARTS).flatMap((resource) => harness.cluster.objects(resource)));
+  const text = JSON.stringify(Object.values(WORKLOAD_OBJECTS).flatMap((resource) => harness.cluster.objects(resource)));
   for (const value of [PASSWORD, 'sk-upstream']) {
     expect(text).not.toContain(value);
     expect(text).not.toContain(btoa(value));
@@ -268,10 +273,10 @@ describe('an instance', () => {
     await running();
     await edit({ image: 'other:2' });
     await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
-    await harness.remove(PARTS.Service, 'main-gateway');
+    await harness.remove(WORKLOAD_OBJECTS.Service, 'main-gateway');
     await harness.resync();
     expect(await resyncs()).toEqual([]);
-    expect(await harness.get(PARTS.Service, 'main-gateway')).toBeUndefined();
+    expect(await harness.get(WORKLOAD_OBJECTS.Service, 'main-gateway')).toBeUndefined();
   });
 
   test('that is deleted has its workload deleted too', async () => {
@@ -288,7 +293,7 @@ describe('an instance', () => {
     const workload = { type: 'Deployment' };
     await harness.apply(makeInstance({ workload }), makeInstance({ workload }, 'second'));
     await harness.resync();
-    expect(harness.cluster.objects(PARTS.Deployment).map(({ metadata }) => metadata.name)).toEqual([
+    expect(harness.cluster.objects(WORKLOAD_OBJECTS.Deployment).map(({ metadata }) => metadata.name)).toEqual([
       'main-gateway',
       'second-gateway',
     ]);

@@ -5,8 +5,14 @@ import { parseDuration } from '#core/money/duration.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { LOGINS_ANNOTATION } from '#crds/names/group.ts';
-import { PARTS, type PartName, selectorOf, toPart, type WorkloadType } from './object-parts.ts';
 import { METRICS_PORT, PORT, type PodInput, podTemplate } from './pod.ts';
+import {
+  selectorOf,
+  toWorkloadObject,
+  WORKLOAD_OBJECTS,
+  type WorkloadObjectKind,
+  type WorkloadType,
+} from './workload-objects.ts';
 
 /** The maximum seconds that Knative gives a request, unless its `config-defaults` has another value. */
 const MAX_KNATIVE_REQUEST = 600;
@@ -16,7 +22,7 @@ export function desiredParts(
   type: WorkloadType,
   input: PodInput,
   replicas?: number,
-): ReadonlyArray<{ readonly part: PartName; readonly object: KubeObject }> {
+): ReadonlyArray<{ readonly objectKind: WorkloadObjectKind; readonly object: KubeObject }> {
   const specs =
     type === 'Knative'
       ? [['KnativeService', knativeSpec(input)] as const]
@@ -24,13 +30,14 @@ export function desiredParts(
         ? deploymentSpecs(input, replicas)
         : [];
   const annotations = { [LOGINS_ANNOTATION]: input.logins };
-  return specs.map(([part, spec]) => ({
-    part,
-    object: toPart(part, { ...input, ...(isMain(part) && { annotations }) }, spec),
+  return specs.map(([objectKind, spec]) => ({
+    objectKind,
+    object: toWorkloadObject(objectKind, { ...input, ...(isMain(objectKind) && { annotations }) }, spec),
   }));
 }
 
-const isMain = (part: PartName): boolean => part === 'Deployment' || part === 'KnativeService';
+const isMain = (objectKind: WorkloadObjectKind): boolean =>
+  objectKind === 'Deployment' || objectKind === 'KnativeService';
 
 /** Replicas of a Deployment: at least one, because nothing starts a Deployment that has none. */
 export function scaleOf({ spec }: GatewayInstance): { readonly min: number; readonly max: number } {
@@ -60,11 +67,11 @@ export const serviceUrl = ({ metadata: { namespace, name } }: GatewayInstance): 
  * Deployment, Service, disruption budget, and an autoscaler if replicas may vary. `replicas`: the number that an
  * autoscaler has set; it stays within the bounds. A Deployment without the field would get one replica.
  */
-function deploymentSpecs(input: PodInput, replicas: number | undefined): Array<readonly [PartName, object]> {
+function deploymentSpecs(input: PodInput, replicas: number | undefined): Array<readonly [WorkloadObjectKind, object]> {
   const { min, max } = scaleOf(input.instance);
   const { name } = input.instance.metadata;
   const selector = selectorOf(name);
-  const { group, version, kind } = PARTS.Deployment;
+  const { group, version, kind } = WORKLOAD_OBJECTS.Deployment;
   const scaleTargetRef = { apiVersion: `${group}/${version}`, kind, name: gatewayName(name) };
   const scaler = { scaleTargetRef, minReplicas: min, maxReplicas: max, metrics: scalerMetrics(input.instance) };
   const ports = [{ name: 'http', port: 80, targetPort: 'http', appProtocol: 'http' }];

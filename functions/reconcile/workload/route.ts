@@ -4,8 +4,8 @@ import { MAX_REQUEST_TIME } from '#core/ledger/settlement.ts';
 import { parseDuration } from '#core/money/duration.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
-import type { LivePart } from './live-part.ts';
-import { type RouteName, toPart } from './object-parts.ts';
+import type { LiveWorkloadObject } from './live-object.ts';
+import { type RouteName, toWorkloadObject } from './workload-objects.ts';
 
 /** The port of the Service of a gateway. */
 const SERVICE_PORT = 80;
@@ -13,17 +13,17 @@ const SERVICE_PORT = 80;
 const LONGER = 30;
 
 export interface RequestedRoute {
-  readonly part: RouteName;
+  readonly objectKind: RouteName;
   readonly hosts: ReadonlyArray<string>;
   /** The address for clients. */
   readonly url: string;
 }
 
-/** The part that the spec asks for; undefined: none. */
+/** The workload object that the spec asks for; undefined: none. */
 export function requestedRoute({ spec }: GatewayInstance): RequestedRoute | undefined {
   const { httpRoute, ingress } = spec;
-  const toRoute = (part: RouteName, hosts: ReadonlyArray<string>, url = `https://${hosts[0]}`) => ({
-    part,
+  const toRoute = (objectKind: RouteName, hosts: ReadonlyArray<string>, url = `https://${hosts[0]}`) => ({
+    objectKind,
     hosts,
     url,
   });
@@ -32,7 +32,7 @@ export function requestedRoute({ spec }: GatewayInstance): RequestedRoute | unde
 }
 
 /** Whether the live HTTPRoute or Ingress has all these host names. */
-export function hasHosts({ spec: { hostnames, rules } }: LivePart, hosts: ReadonlyArray<string>): boolean {
+export function hasHosts({ spec: { hostnames, rules } }: LiveWorkloadObject, hosts: ReadonlyArray<string>): boolean {
   const live = new Set([...hostnames, ...rules.map(({ host }) => host)]);
   return hosts.every((host) => live.has(host));
 }
@@ -40,9 +40,10 @@ export function hasHosts({ spec: { hostnames, rules } }: LivePart, hosts: Readon
 /** Undefined if the spec asks for none. */
 export function desiredRoute(instance: GatewayInstance, version: string): KubeObject | undefined {
   const { httpRoute, ingress } = instance.spec;
-  if (httpRoute !== undefined) return toPart('HTTPRoute', { instance, version }, httpRouteSpec(instance, httpRoute));
+  if (httpRoute !== undefined)
+    return toWorkloadObject('HTTPRoute', { instance, version }, httpRouteSpec(instance, httpRoute));
   const annotations = ingress?.annotations;
-  return ingress && toPart('Ingress', { instance, version, annotations }, ingressSpec(instance, ingress));
+  return ingress && toWorkloadObject('Ingress', { instance, version, annotations }, ingressSpec(instance, ingress));
 }
 
 function httpRouteSpec(

@@ -7,7 +7,7 @@ import { createIssuer } from '#adapters/certificates/issuer.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createFetch, createProxyFor } from '#adapters/process/proxies.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
-import { createReconcile } from '../../../functions/reconcile/app.ts';
+import { createReconciler } from '../../../functions/reconcile/app.ts';
 import { LIFETIMES } from '../../../functions/reconcile/certificates/renewal.ts';
 import { PROCESS_LIMITS } from '../../../functions/reconcile/limits.ts';
 import { ReconcileEnvironment } from '../../runtime/config/environments.ts';
@@ -52,7 +52,7 @@ main(async () => {
     inCluster: environment.KUBECONFIG === undefined,
   };
   const { ADMISSION_SERVICE: service, PATH_SECRETS: [path] = [] } = environment;
-  const app = createReconcile({
+  const app = createReconciler({
     ...parts,
     cluster: api.cluster,
     backends,

@@ -6,7 +6,7 @@ import { createRedisCounterStore } from '#adapters/redis/counter-store.ts';
 import { probeUpstash } from '#adapters/redis/probe-upstash.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
 import type { SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
-import { createReconcile } from '../../../functions/reconcile/app.ts';
+import { createReconciler } from '../../../functions/reconcile/app.ts';
 import { limitsFor } from '../../../functions/reconcile/limits.ts';
 import { createMemory } from '../../../functions/reconcile/memory.ts';
 import { createCursors } from '../../../functions/reconcile/round-robin.ts';
@@ -76,7 +76,7 @@ async function run(environment: ReconcileBindings, request: Request): Promise<Re
       limits: limitsFor(environment.SUBREQUESTS),
       ...(environment.SNAPSHOTS && { snapshots: createSnapshotStore(environment.SNAPSHOTS) }),
     };
-    const app = createReconcile(deps, createMemory(cursors));
+    const app = createReconciler(deps, createMemory(cursors));
     return await app.fetch(request);
   } finally {
     await backends.close();

@@ -1,5 +1,5 @@
 // The API server as a Node process reaches it: by a kubeconfig, or as the service account of its Pod.
-import { type ClusterDeps, createCluster } from '#adapters/kubernetes/cluster.ts';
+import { type ClusterDependencies, createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, createServiceAccountTransport } from '#adapters/kubernetes/node.ts';
 import { withinNamespace } from '#adapters/kubernetes/one-namespace.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
@@ -16,7 +16,7 @@ type Environment = Pick<
  */
 export async function openApi(
   environment: Environment,
-  limits: Pick<ClusterDeps, 'maxReads'> = {},
+  limits: Pick<ClusterDependencies, 'maxReads'> = {},
 ): Promise<{ cluster: Cluster; close(): Promise<void> }> {
   const {
     WATCH_NAMESPACE: watched,

@@ -15,7 +15,7 @@ import type { Clock } from '#core/ports/clock.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import type { Log, Metrics } from '#core/ports/telemetry.ts';
 import { createGateway } from '../../../functions/gateway/app.ts';
-import type { GatewayDeps } from '../../../functions/gateway/deps.ts';
+import type { GatewayDependencies } from '../../../functions/gateway/deps.ts';
 import { limitsIn } from '../../../functions/gateway/request/memory-budget.ts';
 import { openJournal } from './journal.ts';
 import { metricsOf } from './metrics.ts';
@@ -23,7 +23,7 @@ import type { NodeDependencies } from './platform.ts';
 
 export interface GatewayParts
   extends NodeDependencies,
-    Pick<GatewayDeps, 'snapshots' | 'credentials' | 'upstream' | 'memory'> {
+    Pick<GatewayDependencies, 'snapshots' | 'credentials' | 'upstream' | 'memory'> {
   readonly instance: InstanceIdentity;
   readonly connection: DatabaseConnection;
   readonly storeConnection: StoreConnection;

@@ -7,7 +7,7 @@ import { createServiceAccountTransport } from '#adapters/kubernetes/node.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
-import { createReconcile } from '../../../functions/reconcile/app.ts';
+import { createReconciler } from '../../../functions/reconcile/app.ts';
 import type { Report } from '../../../functions/reconcile/report.ts';
 import { nodeDependencies } from '../../../infra/runtime/node/platform.ts';
 import { replyMemory } from '../../../infra/runtime/node/reply-memory.ts';
@@ -62,7 +62,7 @@ const backends = createBackends({
   flush: async () => undefined,
   probeShared,
 });
-const app = createReconcile({
+const app = createReconciler({
   ...nodeDependencies(),
   cluster: createCluster({
     request: (request) => {

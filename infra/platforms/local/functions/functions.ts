@@ -2,7 +2,7 @@
 import { createAdmission } from '../../../../functions/admission/app.ts';
 import type { DatabaseConnection } from '../../../../functions/core/ports/backends.ts';
 import type { Cluster, KubeObject } from '../../../../functions/core/ports/cluster.ts';
-import { createReconcile } from '../../../../functions/reconcile/app.ts';
+import { createReconciler } from '../../../../functions/reconcile/app.ts';
 import { createBackends } from '../../../adapters/backends/backends.ts';
 import { openCounterStore } from '../../../adapters/backends/open-counter-store.ts';
 import { createDatabase } from '../../../adapters/postgres/database.ts';
@@ -130,7 +130,7 @@ function reconcileOf({ accounts, gateways, gateway, ...parts }: With<{ gateways:
     manyProcesses: false,
     inCluster: false,
   };
-  return createReconcile({ ...parts, cluster: accounts.reconcile, backends, platform });
+  return createReconciler({ ...parts, cluster: accounts.reconcile, backends, platform });
 }
 
 function admissionOf({ accounts, segment, reconcile, ...parts }: With<{ segment: string; reconcile: string }>) {

@@ -1,8 +1,8 @@
 // Readiness: what is missing, said in plain text.
 import { expect, test } from 'vitest';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
-import { type AdmissionDeps, createAdmission } from '../../../../functions/admission/app.ts';
-import { createReconcile, type ReconcileDeps } from '../../../../functions/reconcile/app.ts';
+import { type AdmissionDependencies, createAdmission } from '../../../../functions/admission/app.ts';
+import { createReconciler, type ReconcileDependencies } from '../../../../functions/reconcile/app.ts';
 import { createReadiness } from '../readiness.ts';
 
 function createCluster() {
@@ -20,13 +20,13 @@ function createCluster() {
 test.each([
   [
     'admission',
-    (readiness: AdmissionDeps['readiness']) =>
-      createAdmission({ pathSecrets: [], readiness } as unknown as AdmissionDeps),
+    (readiness: AdmissionDependencies['readiness']) =>
+      createAdmission({ pathSecrets: [], readiness } as unknown as AdmissionDependencies),
   ],
   [
     'reconcile',
-    (readiness: ReconcileDeps['readiness']) =>
-      createReconcile({ readiness, clock: Date, metrics: createMetrics() } as unknown as ReconcileDeps),
+    (readiness: ReconcileDependencies['readiness']) =>
+      createReconciler({ readiness, clock: Date, metrics: createMetrics() } as unknown as ReconcileDependencies),
   ],
 ])('%s says what of the cluster is missing, and stays ready once it was', async (_, create) => {
   const { state, clock, readiness } = createCluster();

@@ -1,5 +1,5 @@
-// A part as it is in the cluster, with only what planning reads: the owner of its namespace may fill it with a
-// megabyte.
+// A workload object as it is in the cluster, with only what planning reads: the owner of its namespace may fill it with
+// a megabyte.
 import * as z from 'zod';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
@@ -72,14 +72,14 @@ const Fields = z.object({
 });
 type Fields = z.output<typeof Fields>;
 
-export interface LivePart extends Fields {
+export interface LiveWorkloadObject extends Fields {
   readonly isOurs: boolean;
   /** Hash of `comparedText`: of everything that an apply may change. */
   readonly comparedHash: string;
 }
 
-/** `instance`: uid of the instance that the part would belong to. */
-export const toLivePart = (object: KubeObject, instance: string, hash: Hash): LivePart => ({
+/** `instance`: uid of the instance that the workload object would belong to. */
+export const toLiveWorkloadObject = (object: KubeObject, instance: string, hash: Hash): LiveWorkloadObject => ({
   ...Fields.parse(object),
   isOurs: isOwnedBy(object.metadata, instance),
   comparedHash: hash(comparedText(object)),

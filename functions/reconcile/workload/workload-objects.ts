@@ -1,11 +1,11 @@
-// The objects (parts) that run an instance's gateway and lead to it: their names, and what all of them have.
+// The objects that run an instance's gateway and lead to it: their names, and what all of them have.
 import { gatewayName, knativeServiceName } from '#core/keys/object-names.ts';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { OWNED_LABELS, VERSION_ANNOTATION } from '#crds/names/group.ts';
 import { controllerOf } from '#crds/names/object-meta.ts';
 
-export const PARTS = {
+export const WORKLOAD_OBJECTS = {
   Deployment: { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment' },
   Service: { group: '', version: 'v1', plural: 'services', kind: 'Service' },
   PodDisruptionBudget: { group: 'policy', version: 'v1', plural: 'poddisruptionbudgets', kind: 'PodDisruptionBudget' },
@@ -20,27 +20,31 @@ export const PARTS = {
   KnativeService: { group: 'serving.knative.dev', version: 'v1', plural: 'services', kind: 'Service' },
 } as const satisfies Record<string, Resource>;
 
-export type PartName = keyof typeof PARTS;
+export type WorkloadObjectKind = keyof typeof WORKLOAD_OBJECTS;
 export type WorkloadType = NonNullable<NonNullable<GatewayInstance['status']>['workloadType']>;
 
-/** The part that runs the gateway is first: it is created first and removed last. */
-export const PARTS_OF = {
+/** The workload object that runs the gateway is first: it is created first and removed last. */
+export const WORKLOAD_OBJECTS_OF = {
   Deployment: ['Deployment', 'Service', 'PodDisruptionBudget', 'HorizontalPodAutoscaler'],
   Knative: ['KnativeService'],
-} as const satisfies Partial<Record<WorkloadType, readonly PartName[]>>;
+} as const satisfies Partial<Record<WorkloadType, readonly WorkloadObjectKind[]>>;
 
-/** The parts through which clients outside the cluster reach a Deployment's Service. An instance has at most one. */
-export const ROUTES = ['HTTPRoute', 'Ingress'] as const satisfies readonly PartName[];
+/**
+ * The workload objects through which clients outside the cluster reach a Deployment's Service. An instance has at most
+ * one.
+ */
+export const ROUTES = ['HTTPRoute', 'Ingress'] as const satisfies readonly WorkloadObjectKind[];
 export type RouteName = (typeof ROUTES)[number];
 
-export const isRoute = (part: PartName): part is RouteName => part === 'HTTPRoute' || part === 'Ingress';
+export const isRoute = (objectKind: WorkloadObjectKind): objectKind is RouteName =>
+  objectKind === 'HTTPRoute' || objectKind === 'Ingress';
 
-export const partName = (part: PartName, instance: string): string =>
-  part === 'KnativeService' ? knativeServiceName(instance) : gatewayName(instance);
+export const workloadObjectName = (objectKind: WorkloadObjectKind, instance: string): string =>
+  objectKind === 'KnativeService' ? knativeServiceName(instance) : gatewayName(instance);
 
-/** The name of a part for people. */
-export const partTitle = (part: PartName, instance: string): string =>
-  `${part === 'KnativeService' ? 'Knative Service' : part} "${partName(part, instance)}"`;
+/** The name of a workload object for people. */
+export const workloadObjectTitle = (objectKind: WorkloadObjectKind, instance: string): string =>
+  `${objectKind === 'KnativeService' ? 'Knative Service' : objectKind} "${workloadObjectName(objectKind, instance)}"`;
 
 /** Selects the Pods of one instance. */
 export const selectorOf = (instance: string) => ({
@@ -51,9 +55,12 @@ export const selectorOf = (instance: string) => ({
 /** Keeps the Service off Knative's public ingress. A DomainMapping makes it public. */
 const CLUSTER_LOCAL = { 'networking.knative.dev/visibility': 'cluster-local' };
 
-/** A part with what every part has: our labels, and an owner reference to the instance, with which it is deleted. */
-export function toPart(
-  part: PartName,
+/**
+ * A workload object with what every one has: our labels, and an owner reference to the instance, with which it is
+ * deleted.
+ */
+export function toWorkloadObject(
+  objectKind: WorkloadObjectKind,
   {
     instance,
     version,
@@ -66,17 +73,17 @@ export function toPart(
   spec: object,
 ): KubeObject {
   const { namespace, name } = instance.metadata;
-  const { group, version: apiVersion, kind } = PARTS[part];
-  const labels = { ...selectorOf(name), ...OWNED_LABELS, ...(part === 'KnativeService' ? CLUSTER_LOCAL : {}) };
+  const { group, version: apiVersion, kind } = WORKLOAD_OBJECTS[objectKind];
+  const labels = { ...selectorOf(name), ...OWNED_LABELS, ...(objectKind === 'KnativeService' ? CLUSTER_LOCAL : {}) };
   const annotations = { ...further, [VERSION_ANNOTATION]: version };
   const ownerReferences = [controllerOf(instance)];
-  const metadata = { name: partName(part, name), namespace, labels, annotations, ownerReferences };
+  const metadata = { name: workloadObjectName(objectKind, name), namespace, labels, annotations, ownerReferences };
   return { apiVersion: group === '' ? apiVersion : `${group}/${apiVersion}`, kind, metadata, spec };
 }
 
 /**
- * The version of the operator that wrote a part, if it is later than ours: `1.10.0` is later than `1.9.3`. A text of
- * another form is never later.
+ * The version of the operator that wrote a workload object, if it is later than ours: `1.10.0` is later than `1.9.3`. A
+ * text of another form is never later.
  */
 export function laterVersion(
   { metadata }: { readonly metadata: Pick<KubeObject['metadata'], 'annotations'> },
