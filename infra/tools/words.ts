@@ -101,6 +101,8 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
   { pattern: /\bretire values?\b/i, places: NAMES, use: 'end values: immediately or after an overlap' },
   { pattern: /\b(stale|known) epoch\b/i, places: NAMES, use: 'lostEpoch, foundEpoch' },
   { pattern: /\bbeats?\b/i, places: NAMES, use: 'heartbeat, or a period of the ledger' },
+  { pattern: /\b(part (name|title)s?|live part|reachability)\b/i, places: NAMES, use: 'workload object; CheckResult' },
+  { pattern: /\wDeps$/, places: ['type'], use: 'Dependencies' },
   // Tests and packages.
   {
     pattern: /\b(wish(es)?|forgetful store|play result|bench arrivals|measure arrivals)\b/i,

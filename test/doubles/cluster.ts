@@ -52,7 +52,7 @@ export interface MemoryCluster extends Cluster {
   collectGarbage(): number;
 }
 
-export interface MemoryClusterDeps {
+export interface MemoryClusterDependencies {
   readonly clock: Clock;
   readonly ids: Ids;
   /** Answers `may`. Everybody may everything by default. */
@@ -63,7 +63,7 @@ export interface MemoryClusterDeps {
   readonly strictNamespaces?: boolean;
 }
 
-export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
+export function createMemoryCluster(deps: MemoryClusterDependencies): MemoryCluster {
   const store = createObjects(deps);
   const calls: Call[] = [];
   let inject: (call: Call) => Fault | Promise<Fault> = () => undefined;

@@ -11,7 +11,7 @@ export interface StoredObject {
   applied?: KubeObject;
 }
 
-export interface ObjectsDeps {
+export interface ObjectsDependencies {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly strictNamespaces?: boolean;
@@ -31,7 +31,7 @@ const hasStatus = ({ group }: Resource): boolean =>
   group.endsWith('.gateway-operator.dev') || group.endsWith('networking.k8s.io') || WORKLOADS.includes(group);
 const WORKLOADS: ReadonlyArray<string> = ['apps', 'serving.knative.dev'];
 
-export function createObjects({ clock, ids, strictNamespaces = false }: ObjectsDeps) {
+export function createObjects({ clock, ids, strictNamespaces = false }: ObjectsDependencies) {
   const collections = new Map<string, { resource: Resource; byName: Map<string, StoredObject> }>();
   let version = 0;
 

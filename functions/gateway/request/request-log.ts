@@ -22,7 +22,7 @@ interface FailedAttempt {
   readonly upstreamCode?: string | undefined;
 }
 
-type Deps = Pick<GatewayDependencies, 'clock' | 'log' | 'metrics'>;
+type Dependencies = Pick<GatewayDependencies, 'clock' | 'log' | 'metrics'>;
 type Labels = Readonly<Record<string, string>>;
 
 /** Fields of keys, and labels of all metrics, of the requests of one route. */
@@ -38,7 +38,7 @@ type ModelLabels = ReturnType<typeof labelsOfModel>;
 const MAX_NAME = 256;
 const MAX_CODE = 64;
 
-export function createRequestLogs(deps: Deps, route: string) {
+export function createRequestLogs(deps: Dependencies, route: string) {
   const labels: RouteLabels = {
     ofKey: createKeyFields(),
     ofModel: memoize((model) => labelsOfModel({ route, model })),
@@ -78,7 +78,7 @@ export interface ClientContext {
 /** The log line of one request, filled step by step. A class, because each request has one: methods are shared. */
 export class RequestLog {
   readonly context: RequestContext;
-  readonly #deps: Deps;
+  readonly #deps: Dependencies;
   readonly #labels: RouteLabels;
   #model: ModelLabels;
   readonly #began: Millis;
@@ -86,7 +86,7 @@ export class RequestLog {
   #attempts = 0;
   readonly #skipped: string[] = [];
 
-  constructor(deps: Deps, labels: RouteLabels, { context, route }: { context: RequestContext; route: string }) {
+  constructor(deps: Dependencies, labels: RouteLabels, { context, route }: { context: RequestContext; route: string }) {
     this.context = context;
     this.#deps = deps;
     this.#labels = labels;

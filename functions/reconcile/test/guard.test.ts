@@ -172,7 +172,9 @@ describe('on an instance that tenants share', () => {
     const message: unknown = expect.stringContaining(
       '15 of 15 database rows in namespace b, because their objects are gone',
     );
-    expect(report.guarded).toEqual([{ instance: 'default/main', action: 'RetireScope', count: 15, total: 15, message }]);
+    expect(report.guarded).toEqual([
+      { instance: 'default/main', action: 'RetireScope', count: 15, total: 15, message },
+    ]);
     expect((await harness.aliases()).filter((alias) => alias.startsWith('a-'))).toHaveLength(9);
     await allow('100%');
     expect((await harness.resync()).actions).toMatchObject({ RetireScope: 15 });

@@ -217,13 +217,13 @@ const WRITE = `
 with written as (
   select (policy ->> 'scopeId')::uuid as scope_id, policy, digest, generation, policy ? 'kind' as is_whole
   from jsonb_to_recordset($1::jsonb) as w (policy jsonb, digest jsonb, generation bigint)),
-wanted as (
+desired as (
   select scope_id, w.generation, case when is_whole then w.policy else c.policy || w.policy end as policy,
     case when is_whole then w.digest else c.digest || w.digest end as digest
   from written w join gateway_operator.claim c using (scope_id))
 update gateway_operator.claim c set policy = w.policy, digest = w.digest, generation = w.generation,
   charged_scope_ids = array(select jsonb_array_elements_text(coalesce(w.policy -> 'chargedScopeIds', '[]')))::uuid[]
-from wanted w where w.scope_id = c.scope_id
+from desired w where w.scope_id = c.scope_id
   and (c.policy, c.digest, c.generation) is distinct from (w.policy, w.digest, w.generation)`;
 
 /**

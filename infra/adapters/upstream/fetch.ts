@@ -5,13 +5,13 @@ import { toAbortSignal } from './abort-signal.ts';
 import { toBytes } from './body.ts';
 import { withSigning } from './signing.ts';
 
-interface Deps {
+interface Dependencies {
   readonly fetch: typeof globalThis.fetch;
   readonly timer: Timer;
   readonly now?: () => number;
 }
 
-export function createFetchUpstream({ fetch, timer, now = Date.now }: Deps): Upstream {
+export function createFetchUpstream({ fetch, timer, now = Date.now }: Dependencies): Upstream {
   const send: Upstream = async ({ url, query = '', headers, body, timeouts, signal }) => {
     // Up to this line certainly nothing was sent. After it, that is unknown.
     if (signal.aborted) throw new UpstreamError('unsent', 'the request was aborted');

@@ -9,7 +9,7 @@ export interface Role {
   readonly tokenFile: string;
 }
 
-interface Deps {
+interface Dependencies {
   readonly role: Role | undefined;
   readonly fetch: typeof globalThis.fetch;
   readonly now: () => number;
@@ -18,7 +18,7 @@ interface Deps {
 /** Google's metadata server. It answers from inside the cluster: a Pod without Workload Identity does not wait long. */
 const METADATA_URL = 'http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token';
 
-export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
+export function createPodIdentity({ role, fetch, now }: Dependencies): PodIdentity {
   return {
     awsKeys: async (region, signal) => {
       if (role === undefined)

@@ -18,7 +18,7 @@ const MARGIN = 60_000;
 /** The maximum number of cached tokens, and of cached keys: those of edited credentials stay for a while. */
 const MAX_TOKENS = 1_024;
 
-interface Deps {
+interface Dependencies {
   readonly fetch: typeof globalThis.fetch;
   readonly now: () => number;
   readonly pod?: PodIdentity | undefined;
@@ -46,7 +46,7 @@ const NO_POD: PodIdentity = { awsKeys: rejectNoPod, googleToken: rejectNoPod };
 type SigningOf<Signer extends Signing['signer']> = Extract<Signing, { signer: Signer }>;
 
 /** Adds signatures and tokens to requests. A request that cannot be signed is not sent: it fails as `not signed`. */
-export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: Deps): Upstream {
+export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: Dependencies): Upstream {
   /** Tokens, not promises of tokens: on Workers, a request cannot wait for the call of another request. */
   const tokens = createLru<ExpiringValue<string>>(MAX_TOKENS);
   const keys = createLru<ExpiringValue<Keys>>(MAX_TOKENS);

@@ -22,7 +22,7 @@ const MAX_POOLS = 1_024;
 /** The maximum number of parsed addresses: an entry has one for each API. */
 const MAX_ROUTES = 4_096;
 
-interface Deps {
+interface Dependencies {
   readonly fetch?: typeof globalThis.fetch;
   readonly now?: () => number;
   /** The proxy of an address; absent: all are called directly. */
@@ -38,7 +38,7 @@ export function createUpstream({
   pod,
   proxyFor,
   maxPools = MAX_POOLS,
-}: Deps = {}) {
+}: Dependencies = {}) {
   const turn = createTurn();
   /** Pools without new calls, until their last call has ended. */
   const closing = new Set<UpstreamPool>();
