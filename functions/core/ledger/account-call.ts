@@ -92,7 +92,12 @@ export function compose(
     return undefined;
   const requested = new Set(waiters.flatMap(({ chargedCounters }) => chargedCounters.counters));
   const changes = counters.map((counter) => takeCounterChange(account, counter, requested.has(counter)));
-  const call = { ...beginCall(account), changes, requests: waiters.map(toReservationRequest), rateChanges };
+  const call: AccountCall = {
+    ...beginCall(account),
+    changes,
+    requests: waiters.map(toReservationRequest),
+    rateChanges,
+  };
   return { call, counters, waiters, storeCalls: account.knownStore.storeCalls, isTrial };
 }
 

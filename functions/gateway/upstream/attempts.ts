@@ -98,10 +98,10 @@ export function createNextAttempt({ ledger }: Pick<GatewayDependencies, 'ledger'
    * not allow that, only those targets stay that the rest of the reservation covers. Returns whether `next` stays.
    */
   async function growReservation(attempts: Attempts, next: Target): Promise<boolean> {
-    const { unreserved: uncovered, failedCharge } = attempts;
+    const { unreserved, failedCharge } = attempts;
     const { reservation } = attempts.reserved;
     attempts.unreserved = 0n;
-    if (failedCharge === undefined || (await ledger.grow(reservation, uncovered)).ok) return true;
+    if (failedCharge === undefined || (await ledger.grow(reservation, unreserved)).ok) return true;
     attempts.targets = attempts.targets.filter(({ maxCost }) => failedCharge.cost + maxCost <= reservation.amount);
     return attempts.targets.includes(next);
   }
