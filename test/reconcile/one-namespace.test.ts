@@ -45,26 +45,34 @@ test('an operator of one namespace asks for nothing outside it, and serves what 
   expect(await finalizers('default')).toEqual([]);
 });
 
-test('an operator that served the whole cluster, and is restricted to one namespace, ends no key elsewhere', async () => {
+/** An operator of the whole cluster, until `restrict`. */
+function createRestrictable(namespace: string) {
   let isRestricted = false;
   const harness = createHarness({
     through: (memory) => {
-      const one = withinNamespace(memory, 'default');
+      const one = withinNamespace(memory, namespace);
       const read = (whole: Cluster, name: string | symbol) => Reflect.get(isRestricted ? one : whole, name);
       return new Proxy<Cluster>(memory, { get: read });
     },
   });
+  const restrict = (now = true) => {
+    isRestricted = now;
+    harness.restart();
+  };
+  return { harness, restrict };
+}
+
+test('an operator that served the whole cluster, and is restricted to one namespace, ends no key elsewhere', async () => {
+  const { harness, restrict } = createRestrictable('default');
   await harness.apply(...makeSecrets(), makeInstance(), makeKey(), makeKey({}, 'elsewhere', 'tenant'));
   await harness.resync();
   const value = (await harness.value('elsewhere-key', 'tenant')) ?? '';
-  isRestricted = true;
-  harness.restart();
+  restrict();
   await harness.apply(makeKey({ keyAlias: 'elsewhere' }, 'same'));
   await harness.resync();
   expect(await harness.works(value)).toBe(true);
   expect(await harness.ready(virtualKeys, 'same')).toBe('False AliasTaken');
-  isRestricted = false;
-  harness.restart();
+  restrict(false);
   await harness.resync();
   expect(await harness.works(value)).toBe(true);
 });
@@ -110,4 +118,23 @@ test('the same if the instance selects namespaces by labels, which an operator o
     }
   }
   expect(await harness.status(virtualKeys, 'chat', 'team')).toMatchObject({ currentSpend: '1.25' });
+});
+
+test('an operator of the one namespace kube-system, which identifies the cluster, closes no instance elsewhere on the same database', async () => {
+  const { harness, restrict } = createRestrictable('kube-system');
+  await harness.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kube-system' } });
+  await harness.apply(...makeSecrets(), makeInstance(), makeKey());
+  const inside = makeSecrets().map((secret) => ({
+    ...secret,
+    metadata: { ...secret.metadata, namespace: 'kube-system' },
+  }));
+  await harness.apply(...inside, makeInstance({}, 'system', 'kube-system'));
+  await harness.resync();
+  const value = (await harness.value('chat-key')) ?? '';
+  expect(await harness.works(value)).toBe(true);
+  restrict();
+  expect((await harness.resync()).actions).not.toHaveProperty('CloseOrphan');
+  expect(await harness.ready(gatewayInstances, 'system', 'kube-system')).toBe('True Ready');
+  restrict(false);
+  expect(await harness.works(value)).toBe(true);
 });

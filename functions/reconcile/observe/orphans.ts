@@ -182,8 +182,12 @@ export async function findDeletedInstances(
   const cluster = await clusterOf(context);
   if (cluster === undefined) return [];
   const known = new Set([...all.listed.values(), ...all.malformed.values()].map(({ metadata }) => metadata.uid));
+  const { onlyNamespace } = deps.cluster;
+  // Objects of other namespaces are not read, so their instances stay open.
+  const isUnlisted = ({ namespace, uid }: InstanceRow) =>
+    !known.has(uid) && (onlyNamespace === undefined || namespace === onlyNamespace);
   try {
-    const unlisted = (await link.registry.openInstances(cluster)).filter(({ uid }) => !known.has(uid));
+    const unlisted = (await link.registry.openInstances(cluster)).filter(isUnlisted);
     const list = `instances in the database of ${pathOf(view.object.metadata)}`;
     const toRow = ({ namespace, uid: id }: InstanceRow) => ({ namespace, id });
     const { rows, advance } = context.roundRobin.take(list, unlisted, lookUpsOf(context, view), toRow);
