@@ -136,14 +136,15 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
     expect(policies('namespaces={apps}', 'metricsFrom=null')[0]?.spec).toMatchObject({ ingress: [serving] });
   });
 
-  test('without the policy of the webhook, no network is needed', () => {
+  test('without the policy of the webhook, no network is needed; with one namespace there is no webhook', () => {
     const policies = (...values: string[]) =>
-      readDocuments(template(...values.map((value) => `--set=networkPolicies.${value}`)))
+      readDocuments(template(...values.map((value) => `--set=${value.replace(/^(?!oneN)/, 'networkPolicies.')}`)))
         .filter(({ kind }) => kind === 'NetworkPolicy')
         .map(({ metadata }) => metadata.name);
     expect(policies('enabled=true', 'podCidrs={10.244.0.0/16}')).toEqual(['admission', 'reconcile']);
     expect(policies('enabled=true', 'webhook=false')).toEqual(['reconcile']);
     expect(policies('webhook=true')).toEqual([]);
+    expect(policies('enabled=true', 'oneNamespace.enabled=true')).toEqual(['reconcile']);
   });
 
   test('every object but kinds and Pods has the labels that Kubernetes recommends', () => {
