@@ -11,7 +11,7 @@ import { planInstance } from './plan/instance.ts';
 import { planKey } from './plan/key.ts';
 import { planOwnedKey } from './plan/owned-key.ts';
 import { planBlocks, planOrphanedClaims, planScopeOwner, planUnplannedKeys } from './plan/scope-object.ts';
-import { planInstanceStatus, planMalformedStatus, planScopeObjectStatus } from './plan/status.ts';
+import { planBlockedStatus, planInstanceStatus, planMalformedStatus, planScopeObjectStatus } from './plan/status.ts';
 import { hasFinalizer, idOf, isDeleted, type Path, type ScopeObject, type World } from './world.ts';
 
 /** Actions of one object are done in order, those of different objects concurrently. */
@@ -98,24 +98,27 @@ function planReports(
 ): ReadonlyArray<Action> {
   const { instances, users, teams, keys, malformed } = context.world;
   const isDeferred = isIn(deferred);
-  // While it is not known whether its namespace is allowed, a scope object keeps its status.
+  // While it is not known whether its namespace is allowed, a scope object keeps its status, except for a block.
   const isLeft = (scopeObject: ScopeObject) =>
     isDeferred(scopeObject) || context.access(scopeObject).state === 'unknown';
   const inactive = new Set<Path>();
   const ofKeys = [...keys].flatMap(([path, view]) => {
     const { object } = view;
     if (isLeft(object)) {
-      if (object.status?.isActive !== true) inactive.add(path);
-      return [];
+      const block = planBlockedStatus(object, context);
+      if (block.length > 0 || object.status?.isActive !== true) inactive.add(path);
+      return block;
     }
     const problem = notReadyCause(object, context, view);
     if (problem !== undefined) inactive.add(path);
     return planScopeObjectStatus(object, context, problem, view);
   });
-  const owners = [...teams.values(), ...users.values()].filter((one) => !isLeft(one));
+  const ofOwners = [...teams.values(), ...users.values()].flatMap((one) =>
+    isLeft(one) ? planBlockedStatus(one, context) : planScopeObjectStatus(one, context, notReadyCause(one, context)),
+  );
   return [
     ...[...instances.values()].flatMap((view) => planInstanceStatus(view, context, { guarded, inactive })),
-    ...owners.flatMap((one) => planScopeObjectStatus(one, context, notReadyCause(one, context))),
+    ...ofOwners,
     ...ofKeys,
     ...[...malformed.values()].flatMap((object) => planMalformedStatus(object, context)),
   ];

@@ -98,13 +98,17 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
   ];
 }
 
+/** The causes in the object itself for which its policy is blocked. */
+export const ownCausesOf = (scopeObject: ScopeObject): ReadonlyArray<ScopeObjectProblem> =>
+  ownBlockersOf(scopeObject).map(({ reason, message }) => ({
+    reason,
+    message: scopeObject.kind === 'VirtualKey' ? message : `${message}: none of its VirtualKeys works`,
+  }));
+
 /** Why VirtualKeys cannot be charged to a User or Team, or why a User's own VirtualKey does not exist. */
 const causesOfOwner = (scopeObject: ScopeObject, own: OwnClaim, context: PlanContext): ReadonlyArray<Cause> => [
   scopeObject.kind === 'User' ? whyNoKey(scopeObject, context) : undefined,
-  ...ownBlockersOf(scopeObject).map(({ reason, message }) => ({
-    reason,
-    message: `${message}: none of its VirtualKeys works`,
-  })),
+  ...ownCausesOf(scopeObject),
   scopeObject.kind === 'User' ? whyNoTeam(scopeObject, context) : undefined,
   whyExceeded(scopeObject, `this ${scopeObject.kind} has`, own, context.now),
   whyUnserved(scopeObject, own, context),

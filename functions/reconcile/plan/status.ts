@@ -31,9 +31,11 @@ import {
   presentSecret,
   type ScopeObject,
 } from '../world.ts';
+import { claimOf } from './access.ts';
 import { planSoftBudgetEvent, planThresholdEvent, planWindowEvent } from './budget-events.ts';
 import { toLedgerCondition } from './conditions-instance.ts';
 import {
+  ownCausesOf,
   SOFT_BUDGET_REACHED,
   toModelsCondition,
   toRotationCondition,
@@ -169,6 +171,24 @@ export function planScopeObjectStatus(
   const write = planWrite(scopeObject, keyStatus, context, { keyValue, value });
   const ofWindows = windows?.flatMap((window) => planWindowEvent(view.object, window)) ?? [];
   return [...shares, ...ofWindows, ...write, ...planSoftBudgetEvent(view.object, soft)];
+}
+
+/**
+ * The block of a scope object whose namespace may or may not be allowed, once its policy has it. Everything else keeps
+ * its last observed value.
+ */
+export function planBlockedStatus(scopeObject: ScopeObject, context: PlanContext): Action[] {
+  const { state, instance } = context.access(scopeObject);
+  const [problem] = ownCausesOf(scopeObject);
+  if (state !== 'unknown' || problem === undefined || isDeleted(scopeObject)) return [];
+  if (instance === undefined || instance.object.spec.paused) return [];
+  const { state: claimState, claim } = claimOf(scopeObject, instance);
+  if (claimState !== 'ours' || claim.policy?.blocked !== true) return [];
+  const { kind, metadata, status } = scopeObject;
+  const at = { generation: metadata.generation, now: context.now };
+  const conditions = toConditions([toReady(problem)], status?.conditions ?? [], at);
+  const after = { ...status, conditions, ...(kind === 'VirtualKey' ? { isActive: false } : {}) };
+  return planWrite(scopeObject, after, context);
 }
 
 function conditionsOfClaim({ object, secret }: KeyView, { claim, instance }: OwnClaim, spend: Spend | undefined) {

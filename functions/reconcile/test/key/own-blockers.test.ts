@@ -111,15 +111,34 @@ describe.each(Object.keys(OWN_BLOCKERS) as OwnBlockingReason[])('an object with 
     expect(await isBlocked()).toBe(true);
   });
 
-  test('is blocked while the labels of its namespace cannot be read', async () => {
+  test('is blocked while the labels of its namespace cannot be read, and shows the reason', async () => {
     await start();
+    await harness.edit(users, 'alice', CAUSE, TENANT);
     await allow({ from: 'Selector', selector: { matchLabels: { llm: 'allowed' } } });
     harness.cluster.inject(({ verb, resource }) => {
       if (verb === 'get' && resource === RESOURCES.namespaces) throw new Error('refused');
     });
     await cause();
+    await harness.trigger('VirtualKey', 'chat', TENANT);
+    const ready = () => harness.ready(virtualKeys, 'chat', TENANT);
+    expect(await isBlocked()).toBe(true);
+    expect(await ready()).toBe(`False ${reason}`);
+    expect(await harness.status(virtualKeys, 'chat', TENANT)).toMatchObject({ isActive: false });
+    expect((await harness.resync()).failed).toEqual({});
+    expect(await harness.ready(users, 'alice', TENANT)).toBe(`False ${reason}`);
+    expect(await harness.status(gatewayInstances, 'main')).toMatchObject({ keys: { total: 1, active: 0 } });
+    expect((await harness.resync()).actions).toEqual({});
+    // The policy stays blocked while the labels are unknown, so the status does too.
+    await harness.edit(virtualKeys, 'chat', { spec: { maxBudget: '10' } }, TENANT);
+    await harness.edit(users, 'alice', { spec: { maxBudget: '10' } }, TENANT);
     await harness.resync();
     expect(await isBlocked()).toBe(true);
+    expect(await ready()).toBe(`False ${reason}`);
+    harness.cluster.inject(() => undefined);
+    await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'All' } } });
+    await harness.resync();
+    expect(await isBlocked()).toBe(false);
+    expect(await ready()).toBe('True Ready');
   });
 
   test('is blocked in a namespace whose objects are not loaded', async () => {
