@@ -45,7 +45,7 @@ export async function run(context: RunContext & Partial<ConditionalRun>): Promis
   // The certificate is renewed first: without it the API server cannot call the admission webhook.
   const certificates = target.look === 'everywhere' ? deps.certificates : undefined;
   const certificate = certificates && (await keepCertificate(deps, certificates));
-  return withLoadLimit({ deps, memory: { ...memory, loads }, target }, async (limitedDeps, onLoaded) => {
+  const report = await withLoadLimit({ deps, memory: { ...memory, loads }, target }, async (limitedDeps, onLoaded) => {
     const observing = await createObserveContext(limitedDeps, memory, target, false);
     const { all } = observing;
     onLoaded(all);
@@ -64,6 +64,8 @@ export async function run(context: RunContext & Partial<ConditionalRun>): Promis
     await recordRun(deps, report, end, from);
     return report;
   });
+  if (target.look === 'everywhere') await deps.backends.maintain();
+  return report;
 }
 
 /** Remembers how long a part takes, also while it runs. Returns the function that its end calls. */

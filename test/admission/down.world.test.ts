@@ -237,6 +237,7 @@ async function resyncOver({ cluster }: Harness): Promise<unknown> {
       database: () => database,
       probeStore: async () => ({ ok: true }),
       flush: async () => undefined,
+      maintain: async () => undefined,
       clearStore: async () => undefined,
     }),
     platform: {

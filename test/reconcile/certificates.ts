@@ -102,7 +102,13 @@ export function createCertificateHarness(more: Partial<CertificateDependencies> 
     ids,
     log,
     metrics,
-    backends: backendsOf({ database: nobody, probeStore: nobody, flush: nobody, clearStore: nobody }),
+    backends: backendsOf({
+      database: nobody,
+      probeStore: nobody,
+      flush: nobody,
+      maintain: async () => undefined,
+      clearStore: nobody,
+    }),
     platform: {
       servedAt: () => undefined,
       gatewayImage: 'gateway',

@@ -31,6 +31,7 @@ export interface HarnessOptions extends Pick<ReconcileDependencies, 'limits' | '
   readonly timer?: Timer;
   /** In place of none: bookings before sums are read. */
   readonly flush?: Backends['flush'];
+  readonly maintain?: Backends['maintain'];
   /** When the clock begins. */
   readonly start?: number;
   /** A real cluster in place of the one in memory: as whoever prepares a test, and as reconcile. */
@@ -121,6 +122,7 @@ export function createHarness({
   timer,
   through,
   flush,
+  maintain,
   ...given
 }: HarnessOptions = {}): Harness {
   let now = start;
@@ -140,6 +142,7 @@ export function createHarness({
     database: ({ dbname }) => databases.guarded(dbname),
     probeStore: async () => harness.store,
     flush: flush ?? (async () => undefined),
+    maintain: maintain ?? (async () => undefined),
     clearStore: async () => undefined,
   });
   /** Snapshots that gateways outside the cluster read. A call may end badly, as one to a database may. */

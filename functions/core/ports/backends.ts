@@ -124,6 +124,11 @@ export interface Backends {
    * counter of the store with its sum, from the cursor on. If there are too many, the next flush continues.
    */
   flush(instance: InstanceIdentity, work: FlushWork<DatabaseConnection>): Promise<void>;
+  /**
+   * Does the daily work in each database that a flush has used since: makes days of ledger rows, drops old ones. At the
+   * end of a resync, so that no audit waits for it. Databases for which the time was too short are the first next time.
+   */
+  maintain(): Promise<void>;
   /** Deletes all keys of a deleted instance from the store. */
   clearStore(instanceUid: string, store: StoreConnection): Promise<void>;
 }

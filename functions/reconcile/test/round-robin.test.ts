@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { virtualKeys } from '#crds/kinds/kinds.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
@@ -200,4 +200,25 @@ test('each resync continues the audit of counters where the last one ended; a tr
   harness.clock.pass(MINUTE);
   await harness.resync();
   expect(begins.at(-1)?.toFixed(3)).not.toBe('0.200');
+});
+
+test('a resync maintains databases once, after the flushes of all instances and their statuses; a trigger does not', async () => {
+  const order: string[] = [];
+  const harness = createHarness({
+    flush: async ({ name }) => void order.push(name),
+    maintain: async () => {
+      const all = await Promise.all(['main', 'second'].map((name) => harness.ready(gatewayInstances, name)));
+      order.push(`maintain with ${all.join(', ')}`);
+    },
+  });
+  await harness.apply(...makeSecrets(), makeInstance(), makeInstance({}, 'second'), makeKey());
+  const other = { keyAlias: 'other', connectionRef: { instanceRef: { name: 'second', namespace: 'default' } } };
+  await harness.apply(makeKey(other, 'other'));
+  await harness.resync();
+  order.length = 0;
+  await harness.resync();
+  const maintained = 'maintain with True Ready, True Ready';
+  expect([order.slice(0, -1).toSorted(), order.at(-1)]).toEqual([['main', 'second'], maintained]);
+  await harness.trigger('VirtualKey', 'chat');
+  expect(order.filter((one) => one === maintained)).toHaveLength(1);
 });

@@ -1,5 +1,5 @@
 // Backends of one process: the databases and stores that instances name, each database opened once.
-import { createLimiter, type Limiter } from '#core/concurrency/limiter.ts';
+import { createLimiter, type Limiter, mapConcurrent } from '#core/concurrency/limiter.ts';
 import type {
   Backends,
   DatabaseConnection,
@@ -32,6 +32,11 @@ const MAX_POOLS = 128;
  * its database.
  */
 const MAX_FLUSH = 10_000;
+/** The databases that are maintained concurrently, and the maximum milliseconds in which another one begins. */
+const MAINTAINED = 8;
+const MAX_MAINTENANCE: Millis = 20_000;
+/** The maximum number of databases that wait for maintenance, each with up to 64 KiB of certificates. */
+const MAX_WAITING = 1000;
 /** Bytes that replies about an instance may take in any case: for its own state, and for each of its members. */
 const ENTITLED = 1024 * 1024;
 const ENTITLED_PER_MEMBER = 4096;
@@ -47,6 +52,8 @@ interface BackendsDependencies {
     instance: InstanceIdentity,
     work: FlushWork<DatabaseWithin> & { readonly workMemory: WorkMemory },
   ) => Promise<void>;
+  /** Makes and drops days of ledger rows; never rejects. Absent: the platform keeps all days. */
+  readonly maintain?: (database: DatabaseWithin) => Promise<void>;
   /** Absent: the platform connects to no store. */
   readonly clear?: (instanceUid: string, store: StoreConnection, workMemory: WorkMemory) => Promise<void>;
   readonly probeShared: (connection: SharedStoreConnection, instanceUid: string) => Promise<StoreHealth>;
@@ -62,6 +69,7 @@ interface Pool {
 export function createBackends(deps: BackendsDependencies): Backends & { close(): Promise<void> } {
   const pools = createPools(deps);
   const budget = createMemoryBudget(deps.maxReplyBytes);
+  const maintenance = createMaintenance(deps, pools, budget);
   const begin: Backends['begin'] = (members) => {
     const entitled = ENTITLED + members * ENTITLED_PER_MEMBER;
     const workMemory = budget.workMemory(entitled);
@@ -81,36 +89,65 @@ export function createBackends(deps: BackendsDependencies): Backends & { close()
         connection.type === 'memory' ? { ok: true } : deps.probeShared(connection, instanceUid),
       flush: (instance, work) => {
         const { database, limitFlushes } = pools.opened(work.database);
+        maintenance.add(work.database);
         return limitFlushes(() =>
           withOwnMemory(budget.workMemory(entitled), workMemory.signal, (own) =>
             deps.flush(instance, { ...work, database: database.withWorkMemory(own), workMemory: own }),
           ),
         );
       },
+      maintain: maintenance.run,
       clearStore: async (instanceUid, store) => deps.clear?.(instanceUid, store, workMemory),
     };
   };
   return { ...within(budget.workMemory(0), 0), close: pools.close };
 }
 
+/** The databases that were used since their last maintenance, by connection, in the order of their first use. */
+function createMaintenance(
+  { clock, maintain }: Pick<BackendsDependencies, 'clock' | 'maintain'>,
+  pools: ReturnType<typeof createPools>,
+  budget: MemoryBudget,
+) {
+  const waiting = new Map<string, DatabaseConnection>();
+  return {
+    add: (connection: DatabaseConnection): void => {
+      if (maintain !== undefined && waiting.size < MAX_WAITING) waiting.set(idOf(connection), connection);
+    },
+    run: async (): Promise<void> => {
+      const end = clock.now() + MAX_MAINTENANCE;
+      const one = async ([id, connection]: readonly [string, DatabaseConnection]) => {
+        if (clock.now() >= end || !waiting.delete(id)) return;
+        const { database } = pools.opened(connection);
+        await withOwnMemory(budget.workMemory(ENTITLED), undefined, async (own) =>
+          maintain?.(database.withWorkMemory(own)),
+        );
+      };
+      await mapConcurrent([...waiting], one, MAINTAINED);
+    },
+  };
+}
+
 /** Work with memory of its own, which ends with the work that it is part of, and after a time. */
 async function withOwnMemory<T>(
   workMemory: ReturnType<MemoryBudget['workMemory']>,
-  parent: AbortSignal,
+  parent: AbortSignal | undefined,
   work: (workMemory: WorkMemory) => Promise<T>,
 ): Promise<T> {
   const end = () => workMemory.end();
   const timeout = setTimeout(end, MAX_FLUSH);
-  parent.addEventListener('abort', end);
-  if (parent.aborted) end();
+  parent?.addEventListener('abort', end);
+  if (parent?.aborted) end();
   try {
     return await work(workMemory);
   } finally {
     clearTimeout(timeout);
-    parent.removeEventListener('abort', end);
+    parent?.removeEventListener('abort', end);
     end();
   }
 }
+
+const idOf = (connection: DatabaseConnection): string => JSON.stringify(Object.entries(connection).sort());
 
 function createPools({ clock, openDatabase }: Pick<BackendsDependencies, 'clock' | 'openDatabase'>) {
   const open = new Map<string, Pool>();
@@ -125,7 +162,7 @@ function createPools({ clock, openDatabase }: Pick<BackendsDependencies, 'clock'
   };
   return {
     opened: (connection: DatabaseConnection): Pool => {
-      const id = JSON.stringify(Object.entries(connection).sort());
+      const id = idOf(connection);
       const askedAt = clock.now();
       const { database = openDatabase(connection), limitFlushes = createLimiter(FLUSHES) } = open.get(id) ?? {};
       const pool = { database, limitFlushes, askedAt };

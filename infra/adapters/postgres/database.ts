@@ -48,11 +48,12 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     ensureDays: () => partitions.ensureUpcoming(),
     /**
      * Drops whole days of ledger rows, except the current day and a number of days before it; returns them. `now`: the
-     * caller's clock. Then the sums leave that nothing needs: those of windows in force stay.
+     * caller's clock. Then the sums leave that nothing needs: those of windows in force stay. After the time `isOver`,
+     * the rest of these is left to the next call.
      */
-    dropDays: async (keptDays: number, now: Millis) => {
+    dropDays: async (keptDays: number, now: Millis, isOver: () => boolean = () => false) => {
       const dropped = await partitions.drop(keptDays, now);
-      await forgetOldSums(session);
+      await forgetOldSums(session, isOver);
       return dropped;
     },
   });

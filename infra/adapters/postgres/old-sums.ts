@@ -8,23 +8,19 @@ import { BACKGROUND_LIMIT as LIMIT, type Session } from './session.ts';
 const PORTION = 500;
 /** The rows of each table that one transaction deletes: no booking waits long for the rows of a scope. */
 const MAX_ROWS = 20_000;
-/** The transactions of one call. After `RETAIN_DAYS` was lowered, the next resyncs continue. */
-const MAX_TRANSACTIONS = 50;
 
 /**
  * Deletes sums and recounts of windows that ended before the first kept day, and turns the hours before it into one
- * opening balance per scope. Does nothing if it was done for this day. If rows are left or the process ends in between,
- * the next resync continues. A row that another transaction has locked is left to the next day.
+ * opening balance per scope. Does nothing if it was done for this day. If the time `isOver` or the process ends in
+ * between, the next resync continues. A row that another transaction has locked is left to the next day.
  */
-export async function forgetOldSums(session: Session): Promise<void> {
+export async function forgetOldSums(session: Session, isOver: () => boolean): Promise<void> {
   const [row] = await session.query<{ time: number }>(LIMIT, UNFINISHED);
   if (row === undefined) return;
-  let left = MAX_TRANSACTIONS;
   for (let scopes = await nextScopes(session, null); scopes.length > 0; ) {
     const isDone = await forgetRows(session, scopes, row.time);
-    left -= 1;
     if (isDone) scopes = await nextScopes(session, scopes.at(-1) ?? null);
-    else if (left <= 0) return;
+    if (scopes.length > 0 && isOver()) return;
   }
   await session.query(LIMIT, FINISH, [row.time]);
 }

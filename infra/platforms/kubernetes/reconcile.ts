@@ -36,10 +36,8 @@ main(async () => {
     maxReplyBytes: replyMemory(),
     openDatabase: (connection) => createDatabase(connection, { log }),
     clear,
-    flush: async (instance, work) => {
-      await flush(instance, work);
-      await maintainDays(environment.RETAIN_DAYS, work.database, { now: parts.clock.now(), log });
-    },
+    flush,
+    maintain: (database) => maintainDays(environment.RETAIN_DAYS, database, { clock: parts.clock, log }),
     probeShared: (connection, instanceUid) => probeShared(connection, instanceUid, fetch),
   });
   const platform = {

@@ -48,10 +48,8 @@ async function run(environment: ReconcileBindings, request: Request): Promise<Re
     maxReplyBytes: MAX_REPLY_BYTES,
     openDatabase: (connection) => createDatabase(connection, { log, trustsSystemOnly: true }),
     clear,
-    flush: async (instance, work) => {
-      await flush(instance, work);
-      await maintainDays(environment.RETAIN_DAYS, work.database, { now: dependencies.clock.now(), log });
-    },
+    flush,
+    maintain: (database) => maintainDays(environment.RETAIN_DAYS, database, { clock: dependencies.clock, log }),
     probeShared: async (connection, instanceUid) =>
       connection.type === 'upstash'
         ? probeUpstash(connection, instanceUid)

@@ -15,9 +15,11 @@ const at = (host: string, password = 'p'): DatabaseConnection => ({
 const instance = (uid: string) => ({ uid, namespace: 'team-a', name: uid });
 const MINUTE = 60_000;
 
-/** Flushes that end when they are told to. */
+/** Flushes and maintenance that end when they are told to. */
 function underTest() {
   const begun: string[] = [];
+  const maintained: string[] = [];
+  let isOver: () => Promise<void> = async () => undefined;
   const ends = new Map<string, (error?: Error) => void>();
   const closed: string[] = [];
   const clock = { millis: 0, now: () => clock.millis };
@@ -26,7 +28,7 @@ function underTest() {
     maxReplyBytes: 1000,
     openDatabase: ({ host, password }) => {
       const close = async () => void closed.push(`${host} ${password}`);
-      const database = { close, disconnect: close, withWorkMemory: () => database };
+      const database = { host, close, disconnect: close, withWorkMemory: () => database };
       return database as unknown as Database;
     },
     flush: ({ uid }) =>
@@ -34,14 +36,21 @@ function underTest() {
         begun.push(uid);
         ends.set(uid, (error) => (error === undefined ? resolve() : reject(error)));
       }),
+    maintain: (database) => {
+      maintained.push((database as unknown as { readonly host: string }).host);
+      return isOver();
+    },
     probeShared: async () => ({ ok: true }),
   });
-  return { backends, begun, ends, closed, clock };
+  const maintainUntil = (over: () => Promise<void>) => {
+    isOver = over;
+    return backends.maintain();
+  };
+  return { backends, begun, maintained, maintainUntil, ends, closed, clock };
 }
 
 test('four instances of one database are flushed at a time, the others in order; another database is not waited for', async () => {
   const { backends, begun, ends } = underTest();
-  const workOn = (name: string) => ({ store: SHARED, database: at(name), cursor: { from: 0, move: () => undefined } });
   const flushes = ['1', '2', '3', '4', '5', '6'].map((uid) => backends.flush(instance(uid), workOn('one')));
   const other = backends.flush(instance('7'), workOn('other'));
   await settleDown();
@@ -55,6 +64,49 @@ test('four instances of one database are flushed at a time, the others in order;
   expect(begun).toEqual(['1', '2', '3', '4', '7', '5', '6']);
   ends.get('6')?.();
   await flushes[5];
+});
+
+const workOn = (name: string) => ({ store: SHARED, database: at(name), cursor: { from: 0, move: () => undefined } });
+
+test('a database with many instances is maintained once, after their flushes, and again only if there was a flush', async () => {
+  const { backends, ends, maintained } = underTest();
+  const flushOf = async (...uids: ReadonlyArray<string>) => {
+    const flushes = uids.map((uid) => backends.flush(instance(uid), workOn('one')));
+    for (const uid of uids) {
+      await settleDown();
+      ends.get(uid)?.();
+    }
+    await Promise.all(flushes);
+  };
+  await flushOf('1', '2', '3', '4', '5', '6');
+  expect(maintained).toEqual([]);
+  await backends.maintain();
+  await backends.maintain();
+  expect(maintained).toEqual(['one']);
+  await flushOf('7');
+  await backends.maintain();
+  expect(maintained).toEqual(['one', 'one']);
+});
+
+test('databases that nobody has maintained when the time was over are the first next time', async () => {
+  const { backends, ends, maintained, maintainUntil, clock } = underTest();
+  const names = Array.from({ length: 10 }, (_, place) => `${place}`);
+  const flushAll = async () => {
+    const flushes = names.map((name) => backends.flush(instance(name), workOn(name)));
+    await settleDown();
+    for (const name of names) ends.get(name)?.();
+    await Promise.all(flushes);
+  };
+  await flushAll();
+  await maintainUntil(async () => {
+    await settleDown();
+    clock.millis += MINUTE;
+  });
+  expect(maintained).toEqual(names.slice(0, 8));
+  maintained.length = 0;
+  await flushAll();
+  await maintainUntil(async () => undefined);
+  expect(maintained).toEqual([...names.slice(8), ...names.slice(0, 8)]);
 });
 
 test('the pool of a password that was rotated is closed when nobody has asked for it for ten minutes; others stay', async () => {

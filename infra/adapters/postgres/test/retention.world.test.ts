@@ -273,6 +273,30 @@ test('more rows of a scope than one transaction deletes leave in several, and no
   expect(row).toEqual({ hours: 0, opening: '44001', isDone: true });
 });
 
+test('when the time is over, the rest of the sums is left to the next call, which continues', async () => {
+  await bookLedgerRows(database, INSTANCE, [ledgerRowOf({ id: idAt(Date.now() - 400 * DAY), cost: 1n })]);
+  await server.query(
+    connection,
+    `insert into gateway_operator.hour_sum (scope_id, hour, amount)
+    select ('00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1::int + 1, 1 from generate_series(1, 1200) n`,
+    [Math.floor((Date.now() - 400 * DAY) / HOUR)],
+  );
+  const left = async () => {
+    const [row] = await server.query<{ hours: number; opening: string; isDone: boolean }>(
+      connection,
+      `select (select count(*)::int from gateway_operator.hour_sum) as hours, (select sum(amount)::text from gateway_operator.opening_balance) as opening,
+        (select summed_from is not distinct from kept_from from gateway_operator.retention) as "isDone"`,
+    );
+    return row;
+  };
+  await database.dropDays(60, Date.now(), () => true);
+  const first = await left();
+  expect(first).toMatchObject({ isDone: false });
+  expect(first?.hours).toBeGreaterThan(0);
+  await database.dropDays(60, Date.now(), () => false);
+  expect(await left()).toEqual({ hours: 0, opening: '1201', isDone: true });
+});
+
 describe('while a clock is ahead', () => {
   const aheadOf = async <T>(interval: string, work: (ahead: Database) => Promise<T>): Promise<T> => {
     await server.query(
