@@ -71,18 +71,26 @@ export interface JsonSize {
   readonly members: number;
   /** Commas between elements or members. */
   readonly commas: number;
+  /** The maximum of bytes that the text grows by if it becomes part of another text: its quotes and backslashes. */
+  readonly escapes: number;
 }
 
-/** Counts outside of texts. The bytes need not be JSON. */
+/** Counts outside of texts, except for `escapes`. The bytes need not be JSON. */
 export function sizeOfJson(bytes: Uint8Array): JsonSize {
-  const size = { values: 0, parts: 0, members: 0, commas: 0 };
+  const size = { values: 0, parts: 0, members: 0, commas: 0, escapes: 0 };
   let inText = false;
   let depth = 0;
   for (let at = 0; at < bytes.length; at += 1) {
     const byte = bytes[at];
-    if (byte === QUOTE) inText = !inText;
-    else if (inText) at += byte === BACKSLASH ? 1 : 0;
-    else if (byte === COMMA) {
+    if (byte === QUOTE) {
+      inText = !inText;
+      size.escapes += 1;
+    } else if (inText) {
+      if (byte !== BACKSLASH) continue;
+      // The escaped letter may be a quote or a backslash, too.
+      at += 1;
+      size.escapes += 2;
+    } else if (byte === COMMA) {
       size.values += 1;
       size.commas += 1;
     } else if (byte === COLON) {

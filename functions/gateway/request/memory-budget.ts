@@ -98,9 +98,12 @@ export function workOf({ length }: Uint8Array, { parts, commas }: JsonSize): num
   return Math.max(length, WORK_PER_PART * parts + WORK_PER_COMMA * commas);
 }
 
-/** The approximate bytes of memory for the translation of a body. */
-export function bytesToTranslate({ length }: Uint8Array, { parts }: JsonSize): number {
-  return length + MAX_PART_GROWTH * parts;
+/**
+ * The approximate bytes of memory for the translation of a body. The input of a tool becomes a text, in which each
+ * quote and each backslash is escaped.
+ */
+export function bytesToTranslate({ length }: Uint8Array, { parts, escapes }: JsonSize): number {
+  return length + escapes + MAX_PART_GROWTH * parts;
 }
 
 /** The use of the budget by a key or a namespace. */

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { concat } from '#core/json/bytes.ts';
+import { sizeOfJson } from '#core/json/json-limits.ts';
 import { runs } from '../../../../../test/support/runs.ts';
+import { bytesToTranslate } from '../../../request/memory-budget.ts';
 import { openai, toChatBody } from '../../../wire/messages/openai.ts';
 import { toMessage } from '../../../wire/messages/openai-reply.ts';
 import { createReader } from '../../../wire/messages/openai-stream.ts';
@@ -21,6 +23,27 @@ const written = (request: object, decided: object = {}) => {
 };
 const messagesOf = (...messages: object[]) => written({ messages }).messages;
 const base64 = { type: 'base64', media_type: 'image/png', data: 'AA==' };
+
+/** The bytes of a call beside its translated messages: the model, the limit, what a stream reports. */
+const FRAME = 300;
+const LETTERS = ['"', '\\', '\n', '\u0001', 'a', 'é', '😀'];
+const texts = fc
+  .tuple(fc.string({ unit: fc.constantFrom(...LETTERS), maxLength: 10 }), fc.integer({ min: 1, max: 200 }))
+  .map(([text, times]) => text.repeat(times));
+const inputs = fc.object({ key: texts, values: [texts, fc.integer(), fc.boolean()], maxDepth: 3 });
+
+test('the memory for a translation is never less than the translated body, also if that doubles quotes and backslashes', () => {
+  fc.assert(
+    fc.property(fc.array(inputs, { minLength: 1, maxLength: 5 }), (all) => {
+      const content = all.map((input, index) => ({ type: 'tool_use', id: `call_${index}`, name: 'tool', input }));
+      const request = { messages: [{ role: 'assistant', content }] };
+      const bytes = encoder.encode(JSON.stringify(request));
+      const translated = encoder.encode(JSON.stringify(written(request)));
+      expect(translated.length).toBeLessThanOrEqual(bytesToTranslate(bytes, sizeOfJson(bytes)) + FRAME);
+    }),
+    { numRuns: runs(200) },
+  );
+});
 
 describe('a request', () => {
   test.each([
