@@ -4,6 +4,7 @@ import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import OpenAI, { type APIError } from 'openai';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { REQUEST_DEADLINE } from '#core/ledger/timeout.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
 import { openCertificates } from '../../infra/platforms/local/cluster/certificates.ts';
@@ -344,30 +345,37 @@ describe('the Node bundles', () => {
       await world.apply([{ ...sample, metadata: { name, namespace: 'default' }, spec } as KubeObject]);
       await resyncOnce(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
       const apiKey = String((await statusOf('VirtualKey', name))?.keyValue);
-      // A request that got 503 was not decided: on a busy machine the answer of the store comes too late. It is
-      // repeated.
-      const statusOfCall = async ({ url }: NodeProcess): Promise<number | undefined> => {
+      // On a busy machine the answer of the store comes too late. Such a request has waited until its deadline, and was
+      // not decided: it is repeated. Any other 503 is a refusal without need.
+      const answerOf = async ({ url }: NodeProcess): Promise<string> => {
         const openai = new OpenAI({ apiKey, baseURL: url, maxRetries: 0 });
         for (;;) {
-          const status = await openai.chat.completions.create(ask).then(
-            () => 200,
-            ({ status }: APIError) => status,
+          const from = performance.now();
+          const { status, code } = await openai.chat.completions.create(ask).then(
+            () => ({ status: 200, code: undefined }),
+            (error: APIError) => error,
           );
-          if (status !== 503) return status;
+          if (status !== 503) return `${status}`;
+          const millis = performance.now() - from;
+          if (code !== 'ledger_unavailable' || millis < REQUEST_DEADLINE) return `503 ${code} after ${millis} ms`;
+          undecided += 1;
         }
       };
+      let undecided = 0;
       await eventually(
         () => Date.now() % 60_000,
         (elapsed) => elapsed < 35_000,
       );
-      const statuses = await Promise.all(
-        Array.from({ length: 500 }, (_, index) => statusOfCall(both[index % 2 === 0 ? 0 : 1])),
+      const answers = await Promise.all(
+        Array.from({ length: 500 }, (_, index) => answerOf(both[index % 2 === 0 ? 0 : 1])),
       );
+      // Once 98 of 500 were late in CI. A gateway that refuses every request once has 500.
+      expect(undecided).toBeLessThan(500);
       expect(
         Object.fromEntries(
-          Map.groupBy(statuses, String)
+          Map.groupBy(answers, String)
             .entries()
-            .map(([status, { length }]) => [status, length]),
+            .map(([answer, { length }]) => [answer, length]),
         ),
       ).toEqual({
         200: 10,
