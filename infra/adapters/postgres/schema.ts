@@ -6,7 +6,7 @@ import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
  * The version of `TABLES`. Until the first release no database is brought forward: another version is refused. After
  * it, each change of `TABLES` raises the version.
  */
-export const SCHEMA_VERSION = 7;
+export const SCHEMA_VERSION = 8;
 
 /** The advisory lock of all processes that make the schema: an arbitrary number. */
 const LOCK = 7_203_418_865;
