@@ -285,7 +285,7 @@ test('when the time is over, the rest of the sums is left to the next call, whic
     const [row] = await server.query<{ hours: number; opening: string; isDone: boolean }>(
       connection,
       `select (select count(*)::int from gateway_operator.hour_sum) as hours, (select sum(amount)::text from gateway_operator.opening_balance) as opening,
-        (select summed_from is not distinct from kept_from from gateway_operator.retention) as "isDone"`,
+        (select cleaned_from is not distinct from kept_from from gateway_operator.retention) as "isDone"`,
     );
     return row;
   };
