@@ -32,7 +32,8 @@ interface Deps {
   readonly moveScope?: (scopeId: ScopeId, instanceUid: string) => void;
 }
 
-interface Row extends Omit<Claim, 'values' | 'policy' | 'holder' | 'alias'> {
+interface Row extends Omit<Claim, 'values' | 'policy' | 'holder' | 'alias' | 'previousHolders'> {
+  previousHolders?: ReadonlyArray<string>;
   alias: string;
   instanceUid: string;
   holder: Claim['holder'];
@@ -171,14 +172,14 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
       const isInPlace = found.holder.namespace === holder.namespace && found.holder.name === holder.name;
       const isProven =
         kind === 'key' ? isLive(found, proof) && isHeir(found, write) : proof === SAME_PLACE && isInPlace;
-      if (found.holder.uid !== holder.uid && isProven) Object.assign(found, { holder, generation: 0 });
+      if (found.holder.uid !== holder.uid && isProven) takeOver(found, { holder });
       return found;
     }
     const moved = kind === 'key' && proof !== undefined ? retained(proof, write) : undefined;
     if (moved !== undefined) {
       const models = moved.policy !== undefined && 'furtherBudgets' in moved.policy ? moved.policy.furtherBudgets : [];
       for (const { scopeId } of [moved, ...(models ?? [])]) moveScope?.(scopeId, instanceUid);
-      return Object.assign(moved, { instanceUid, alias, holder, generation: 0 });
+      return takeOver(moved, { instanceUid, alias, holder });
     }
     const isRenamed = kind !== 'key' && proof === SAME_OBJECT;
     const renamed = isRenamed && live(instanceUid).find((row) => row.kind === kind && row.holder.uid === holder.uid);
@@ -226,11 +227,21 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
     });
   }
 
-  /** Whether the writer is in the namespace of the claim's holder, in the same cluster, or knows the holder's uid. */
+  /**
+   * Whether the writer is in the namespace of the claim's holder, in the same cluster, or knows the uid of the holder or,
+   * if the claim is not retained, of a previous one.
+   */
   function isHeir(row: Row, { instanceUid, holder, formerHolders = [] }: ScopeWrite): boolean {
     const isSameCluster = instances.get(row.instanceUid)?.cluster === instances.get(instanceUid)?.cluster;
     const isNear = isSameCluster && row.holder.namespace === holder.namespace;
-    return isNear || formerHolders.includes(row.holder.uid);
+    const isRestored = !isRetained(row) && row.previousHolders?.some((uid) => formerHolders.includes(uid)) === true;
+    return isNear || formerHolders.includes(row.holder.uid) || isRestored;
+  }
+
+  function takeOver(row: Row, change: Pick<Row, 'holder'> & Partial<Row>): Row {
+    const { holder, previousHolders = [] } = row;
+    const previous = [holder.uid, ...previousHolders].filter((uid) => uid !== change.holder.uid);
+    return Object.assign(row, { ...change, previousHolders: previous.slice(0, 8), generation: 0 });
   }
 
   function ledgerAdoption(uid: string, ledger: PreviousLedger): Adoption {
@@ -314,7 +325,8 @@ const valuesOf = ({ values }: Row): ReadonlyArray<LiveValue> =>
     .sort((a, b) => a.createdAt - b.createdAt || (a.hash < b.hash ? -1 : 1));
 
 function toClaim(row: Row): Claim {
-  const { scopeId, kind, alias, holder, anchor, policy } = row;
-  const claim = { scopeId, kind, alias, holder, anchor, values: valuesOf(row) };
+  const { scopeId, kind, alias, holder, anchor, policy, previousHolders } = row;
+  const previous = previousHolders === undefined ? {} : { previousHolders };
+  const claim = { scopeId, kind, alias, holder, ...previous, anchor, values: valuesOf(row) };
   return policy === undefined ? claim : { ...claim, policy: digestOf(structuredClone(policy), hash) };
 }

@@ -29,6 +29,8 @@ export interface Claim {
   readonly kind: ClaimKind;
   readonly alias: string;
   readonly holder: Holder;
+  /** The uids of the last holders before it, by adoption: the last one first. Absent: none. */
+  readonly previousHolders?: ReadonlyArray<string>;
   /** Creation of the claim: the anchor of rolling windows and of a key's lifetime. */
   readonly anchor: Millis;
   /** The oldest first. */
@@ -85,7 +87,8 @@ export interface ScopeWrite extends PolicyWrite {
   /**
    * Adoption. The hash of a live value of the claim: `holder` takes the claim over, spend and anchor included (DESIGN
    * 10), if it is in the namespace of the claim's holder, or `formerHolders` has the uid of that holder: clients have
-   * the value too. If no object has the alias, a retained claim with that value, of any instance in this database, is
+   * the value too. For a claim that is not retained, the uid of one of its previous holders is enough too: the cluster
+   * was restored to before a move. If no object has the alias, a retained claim with that value, of any instance in this database, is
    * taken over and gets the alias; the namespace is enough only within one cluster. With `SAME_PLACE`, the claim of a
    * User or a Team is taken over by the object that has the holder's namespace and name. With `SAME_OBJECT`, the claim
    * that a User or a Team has gets the alias.

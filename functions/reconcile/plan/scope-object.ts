@@ -115,13 +115,16 @@ type Proof = Pick<ActionOf<'PutScope'>, 'proof' | 'formerHolders'>;
 
 /**
  * Whether the VirtualKey's own Secret has one of the claim's values and, in another namespace than the claim's holder,
- * the holder's uid. Clients have the value too, and may have a namespace.
+ * the holder's uid. Clients have the value too, and may have a namespace. The uid of a previous holder is enough if the
+ * claim is not retained: the cluster was restored to before a move, and the holder's object is gone.
  */
 function isProven(view: KeyView, claim: Claim): boolean {
-  const { holder } = claim;
+  const { holder, previousHolders = [] } = claim;
   const secret = presentSecret(view.secret);
   if (secret === undefined || !hasValueOf(secret, view, claim)) return false;
-  return holder.namespace === view.object.metadata.namespace || holdersOf(secret).includes(holder.uid);
+  if (holder.namespace === view.object.metadata.namespace) return true;
+  const known = retainedSecret(claim) === undefined ? [holder.uid, ...previousHolders] : [holder.uid];
+  return holdersOf(secret).some((uid) => known.includes(uid));
 }
 
 /**

@@ -237,3 +237,59 @@ describe('a restore of PostgreSQL from a backup that is older than a move to ano
     await expectMoved('team-b');
   });
 });
+
+describe('after a restore of the cluster to before a move', () => {
+  /** The objects of a backup, as `kubectl apply` restores them. */
+  const backUp = async (namespace: string) => {
+    const key = (await harness.get(virtualKeys, 'chat', namespace)) ?? expect.fail();
+    return [await secretIn(namespace), key].map(({ apiVersion, kind, metadata, spec, data }) => {
+      const { name, labels, annotations } = metadata;
+      return structuredClone({ apiVersion, kind, metadata: { name, namespace, labels, annotations }, spec, data });
+    }) as KubeObject[];
+  };
+  /** The objects are gone without the operator. */
+  const lose = async (namespace: string) => {
+    await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: null } }, namespace);
+    await harness.remove(virtualKeys, 'chat', namespace);
+    await harness.remove(RESOURCES.secrets, 'chat-key', namespace);
+    harness.restart();
+  };
+  const restore = async (objects: ReadonlyArray<KubeObject>) => {
+    for (const object of objects) await harness.apply(object);
+    for (let run = 0; run < 3; run += 1) await harness.resync();
+  };
+
+  test.each([1, 2])('the key works in its former namespace with its spend, %i moves later', async (moves) => {
+    const [from, ...path] = ['default', 'team-a', 'team-b'].slice(0, moves + 1);
+    const objects = await backUp(from ?? '');
+    let last = from ?? '';
+    for (const next of path) {
+      await move(last, next);
+      last = next;
+    }
+    await lose(last);
+    await restore(objects);
+    expect(await harness.works(value)).toBe(true);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
+    expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '3' });
+    expect(await harness.value('chat-key')).toBe(value);
+  });
+
+  test('a thief who has only the value gets nothing, while the key of the former namespace is away', async () => {
+    await move('default', 'team-a');
+    await lose('team-a');
+    await bring('team-b', { labels: OWNED_LABELS });
+    await harness.apply(makeKey({ maxBudget: '50' }, 'chat', 'team-b'));
+    for (let run = 0; run < 3; run += 1) await harness.resync();
+    expect(await harness.ready(virtualKeys, 'chat', 'team-b')).not.toBe('True Ready');
+  });
+
+  test('a copy that stayed in the former namespace does not take a key that is retained', async () => {
+    const [secret, key] = await backUp('default');
+    await move('default', 'team-a');
+    await retain('team-a');
+    await restore([secret, key].filter((object) => object !== undefined));
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False AliasTaken');
+    expect(await claims()).toMatchObject([{ holder: { namespace: 'team-a' } }]);
+  });
+});

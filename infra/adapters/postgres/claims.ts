@@ -102,11 +102,12 @@ export async function retire(
 /** Milliseconds of a `timestamptz`, as a number: a `bigint` would come as text. */
 export const millis = (column: string) => `(extract(epoch from ${column}) * 1000)::bigint::float8`;
 
-interface ClaimRow extends Omit<Claim, 'holder' | 'policy' | 'isOwnerGone'> {
+interface ClaimRow extends Omit<Claim, 'holder' | 'policy' | 'previousHolders' | 'isOwnerGone'> {
   readonly uid: string;
   readonly namespace: string;
   readonly name: string;
   readonly policy: NonNullable<Claim['policy']> | null;
+  readonly previousHolders: ReadonlyArray<string> | null;
   readonly isOwnerGone: boolean;
   /** Bytes of the page until the end of this row. */
   readonly bytes: number;
@@ -132,7 +133,7 @@ const SHORT_DIGEST = `case when c.digest ? 'retained' then jsonb_build_object('r
  */
 const pageOf = (join: string, [kind, alias, limit]: readonly [string, string, string], digest = 'c.digest'): string => `
 with page as (
-  select c.scope_id, c.kind, c.alias, c.holder_uid, c.holder_namespace, c.holder_name, ${digest} as digest, c.created_at,
+  select c.scope_id, c.kind, c.alias, c.holder_uid, c.holder_namespace, c.holder_name, c.previous_holders, ${digest} as digest, c.created_at,
     coalesce((select json_agg(json_strip_nulls(json_build_object('hash', v.hash, 'createdAt', ${millis('v.created_at')},
         'notAfter', ${millis('v.not_after')}, 'rotation', case when v.not_after is null then v.rotation end))
           order by v.created_at, v.hash)
@@ -147,14 +148,15 @@ sized as (
 summed as (
   select *, sum(size) over (order by kind, alias) as bytes from sized)
 select scope_id as "scopeId", kind, alias, holder_uid as uid, holder_namespace as namespace, holder_name as name, digest as policy,
-  ${millis('created_at')} as anchor, values, is_owner_gone as "isOwnerGone", bytes::float8 as bytes
+  case when previous_holders <> '{}' then to_json(previous_holders) end as "previousHolders", ${millis('created_at')} as anchor, values, is_owner_gone as "isOwnerGone", bytes::float8 as bytes
 from summed where bytes - size < ${PAGE_BYTES} order by kind, alias`;
 
-function toClaim({ uid, namespace, name, policy, isOwnerGone, bytes: _, ...claim }: ClaimRow): Claim {
+function toClaim({ uid, namespace, name, policy, previousHolders, isOwnerGone, bytes: _, ...claim }: ClaimRow): Claim {
   return {
     ...claim,
     holder: { uid, namespace, name },
     ...(policy === null ? {} : { policy }),
+    ...(previousHolders === null ? {} : { previousHolders }),
     ...(isOwnerGone && { isOwnerGone }),
   };
 }

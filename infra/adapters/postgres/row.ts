@@ -26,6 +26,7 @@ export const ClaimRowSchema = z.object({
     z.object({ hash: z.string(), createdAt: Instant, notAfter: Instant.optional(), rotation: z.string().optional() }),
   ),
   policy: Digest.nullable(),
+  previousHolders: z.array(z.string()).nullable(),
   isOwnerGone: z.boolean(),
 });
 

@@ -97,6 +97,8 @@ create table gateway_operator.claim (
   holder_uid text not null,
   holder_namespace text not null,
   holder_name text not null,
+  -- The uids of the custom resources that had the alias before it, by adoption: the last one first, at most eight.
+  previous_holders text[] not null default '{}',
   -- Whole seconds: windows are counted from this time, and people read their dates.
   created_at timestamptz(3) not null default date_trunc('second', clock_timestamp()),
   retired_at timestamptz(3),

@@ -24,6 +24,9 @@ const PORTION = 500;
  */
 const MAX_RECOUNTS = 1000;
 
+/** The previous holders of a claim that PostgreSQL remembers: as many as its Secret. */
+const MAX_PREVIOUS_HOLDERS = 8;
+
 const hash: Hash = (text) => createHash('sha256').update(text).digest('hex');
 
 export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> {
@@ -306,17 +309,23 @@ update gateway_operator.claim set holder_uid = $3, generation = null where scope
 const PROVEN = `select v.scope_id from gateway_operator.key_value v where v.hash = $6 and v.retired_at is null
   and (v.not_after is null or v.not_after > clock_timestamp())`;
 
+/** A move between instances may be of the same VirtualKey. */
+const PREVIOUS_HOLDERS = `previous_holders = case when holder_uid = $3 then previous_holders
+  else (array_prepend(holder_uid, array_remove(previous_holders, $3)))[1:${MAX_PREVIOUS_HOLDERS}] end`;
+
 const ADOPT_KEY = `
-update gateway_operator.claim set holder_uid = $3, holder_namespace = $4, holder_name = $5, generation = null
-where instance_uid = $1 and kind = 'key' and alias = $2 and retired_at is null and holder_uid <> $3
-  and (holder_namespace = $4 or holder_uid = any($7::text[])) and scope_id in (${PROVEN})`;
+update gateway_operator.claim set holder_uid = $3, holder_namespace = $4, holder_name = $5, ${PREVIOUS_HOLDERS}, generation = null
+where instance_uid = $1 and kind = 'key' and alias = $2 and retired_at is null and holder_uid <> $3 and scope_id in (${PROVEN})
+  and (holder_namespace = $4 or holder_uid = any($7::text[])
+    or (previous_holders && $7::text[] and not coalesce(policy ? 'retained', false)))`;
 
 /**
  * Moves a retained VirtualKey, wherever it is in this database, to the VirtualKey that proves its value. Clusters may
  * share the database, and have namespaces of the same name.
  */
 const MOVE_RETAINED = `
-update gateway_operator.claim c set instance_uid = $1, alias = $2, holder_uid = $3, holder_namespace = $4, holder_name = $5, generation = null
+update gateway_operator.claim c set instance_uid = $1, alias = $2, holder_uid = $3, holder_namespace = $4, holder_name = $5,
+  ${PREVIOUS_HOLDERS}, generation = null
 where kind = 'key' and retired_at is null and policy ? 'retained' and scope_id in (${PROVEN})
   and (holder_uid = any($7::text[]) or (holder_namespace = $4 and
     (select i.cluster from gateway_operator.instance i where i.uid = c.instance_uid) is not distinct from

@@ -42,8 +42,8 @@ local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 6000
 local MAX_CALL_GAP, GRACE = 5000, 3000
 local MAX_ENDED, MAX_FORGOTTEN, MAX_FIELDS, FIGURES_PAGE, MAX_AUDITED = 16, 5000, 1000, 500, 500
 -- Counters whose window is over are forgotten once a second, or after `SOON` if more than `FEW_DUE` are due. The pause is
--- longer if more live accounts must be read: reading 1,000 of them takes about 10 milliseconds, a twentieth of the pause.
-local FEW_DUE, SOON, ACCOUNTS_PER_MILLI = 100, 100, 5
+-- longer if more live accounts must be read: reading 1,000 of them takes about 20 milliseconds, a twentieth of the pause.
+local FEW_DUE, SOON, ACCOUNTS_PER_MILLI = 100, 100, 2.5
 -- The maximum number of rates whose requests in flight one step ends.
 local RATES_PAGE = 2000
 local redisCall, match, format = redis.call, string.match, string.format

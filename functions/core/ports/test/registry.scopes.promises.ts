@@ -227,6 +227,27 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       expect(await from('apps')).toBe('taken');
     });
 
+    test('a claim that is not retained goes back to a namespace whose Secret names a previous holder', async () => {
+      const write = scopeWrite('billing', { value: { hash: hash('a') } });
+      await registry.putScope(write);
+      const from = (name: string, namespace: string, formerHolders: ReadonlyArray<string>) =>
+        registry.putScope({ ...write, holder: { ...holder(name), namespace }, proof: hash('a'), formerHolders });
+      const { uid: first } = write.holder;
+      expect(await from('second', 'elsewhere', [first])).toBe('written');
+      const { uid: second } = holder('second');
+      expect(await claims()).toMatchObject([{ previousHolders: [first] }]);
+      expect(await from('thief', 'third', ['uid-of-thief'])).toBe('taken');
+      // While the claim is retained, a copy that stayed behind is not enough.
+      const retained = { ...write.policy, retained: 'billing-key' };
+      await registry.putScope({ ...write, holder: { ...holder('second'), namespace: 'elsewhere' }, policy: retained });
+      expect(await from('restored', 'apps', [first])).toBe('taken');
+      await registry.putScope({ ...write, holder: { ...holder('second'), namespace: 'elsewhere' } });
+      expect(await from('restored', 'apps', [first])).toBe('written');
+      expect(await claims()).toMatchObject([
+        { holder: { namespace: 'apps' }, previousHolders: [second, first], values: [{ hash: hash('a') }] },
+      ]);
+    });
+
     test('a retained claim does not move to another namespace, or another cluster, without the uid of its holder', async () => {
       const write = scopeWrite('billing', { value: { hash: hash('a') } });
       await registry.putScope({ ...write, policy: { ...write.policy, retained: 'billing-key' } });
