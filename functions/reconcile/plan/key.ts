@@ -8,7 +8,15 @@ import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, type ActionOf, about, aboutClaim, type ScopeValue, type SecretShape } from '../action.ts';
 import { isOverlapping, lostSecretValues, removableValues, unpublishedValues, whyRotate } from '../key/rotation.ts';
-import { driftOf, isLabelled, isOurs, replacedSecretOf, secretNameOf, shapeOf } from '../key/secret-shape.ts';
+import {
+  driftOf,
+  holdersOf,
+  isLabelled,
+  isOurs,
+  replacedSecretOf,
+  secretNameOf,
+  shapeOf,
+} from '../key/secret-shape.ts';
 import {
   hashesOf,
   type InstanceView,
@@ -134,8 +142,12 @@ function planAbsentSecret(valueCase: ValueCase): SecretPlan {
  */
 function planPresentSecret(valueCase: ValueCase, secret: PresentSecret | undefined): SecretPlan {
   const { view, key, live, ended, claim, databaseNow, put } = valueCase;
-  if (secret === undefined || !isOurs(secret, key, hashesOf(claim))) return { steps: [] };
+  if (secret === undefined) return { steps: [] };
   const { hash = '', name } = secret;
+  if (!isOurs(secret, key, hashesOf(claim)))
+    return isRestoredWith(valueCase, secret)
+      ? { value: { ...newValue(key), ...restored(hash) }, why: `Secret "${name}" was restored with it`, steps: [] }
+      : { steps: [] };
   // Only a Secret with our label may be deleted later.
   if (!isLabelled(secret)) return { steps: [put('same', `Secret "${name}" no longer has the operator's label`)] };
   if (live.includes(hash)) return planWorkingValue(valueCase, secret);
@@ -186,6 +198,24 @@ function planWorkingValue({ key, view, claim, databaseNow, shape, put }: ValueCa
   if (due !== undefined) return { value: newValue(key), why: due, steps: [...left, put('new', due), ...ended] };
   const drift = driftOf(secret, shape);
   return { steps: drift === '' ? left : [...left, put('same', `the ${drift} of Secret "${name}" differ`)] };
+}
+
+/**
+ * Whether the Secret was restored from a backup together with the VirtualKey, which has another uid than before: no value
+ * was ever known of this object, and the Secret names an earlier one. A value that another VirtualKey has is refused when
+ * it is written. Whoever may write the Secret could also give it the uid of this VirtualKey.
+ */
+function isRestoredWith(valueCase: ValueCase, secret: PresentSecret): boolean {
+  const { key, claim } = valueCase;
+  const isNewObject = key.status?.keyID === undefined && claim.values.length === 0;
+  const { hash } = secret;
+  return (
+    isNewObject &&
+    isLabelled(secret) &&
+    holdersOf(secret).length > 0 &&
+    hash !== undefined &&
+    isRestorable(valueCase, hash)
+  );
 }
 
 /**

@@ -275,6 +275,32 @@ describe('after a restore of the cluster to before a move', () => {
     expect(await harness.value('chat-key')).toBe(value);
   });
 
+  test.each(['empty', 'without the claim'])(
+    'the key has its value, and no spend, if the database is %s',
+    async (how) => {
+      const objects = await backUp('default');
+      await lose('default');
+      if (how === 'empty') await harness.edit(RESOURCES.secrets, 'db', { data: { dbname: btoa('empty') } });
+      // The claim is retired, as if the database were older than the key.
+      else await harness.resync();
+      await restore(objects);
+      expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
+      expect(await harness.value('chat-key')).toBe(value);
+      expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '0' });
+      const { uid = '' } = (await harness.get(virtualKeys, 'chat'))?.metadata ?? {};
+      expect((await secretIn('default')).metadata.annotations).toMatchObject({ [KEY_UID_ANNOTATION]: uid });
+    },
+  );
+
+  test("a Secret that names another VirtualKey, whose value works, stays that one's", async () => {
+    await harness.apply(makeKey({ maxBudget: '50', secretTemplate: { name: 'chat-key' } }, 'second'));
+    for (let run = 0; run < 3; run += 1) await harness.resync();
+    expect(await harness.ready(virtualKeys, 'second')).toBe('False SecretConflict');
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
+    const { uid = '' } = (await harness.get(virtualKeys, 'chat'))?.metadata ?? {};
+    expect((await secretIn('default')).metadata.annotations).toMatchObject({ [KEY_UID_ANNOTATION]: uid });
+  });
+
   test('a thief who has only the value gets nothing, while the key of the former namespace is away', async () => {
     await move('default', 'team-a');
     await lose('team-a');
