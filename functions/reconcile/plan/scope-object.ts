@@ -148,8 +148,9 @@ function hasOlderRival(scopeObject: ScopeObject, { oldestClaimant }: PlanContext
 }
 
 /**
- * Retires claims whose object is gone, or now claims another alias or instance. If objects may still arrive, or not all
- * objects are loaded, only those that another scope object wants.
+ * Retires claims whose object is gone, or now claims another alias or instance. If not all objects are loaded, only those
+ * that another scope object wants. If objects may still arrive, only those whose object has arrived and proves nothing:
+ * the alias alone must not take a claim from an object that is on its way.
  */
 export function planOrphanedClaims(
   path: string,
@@ -158,7 +159,6 @@ export function planOrphanedClaims(
 ): Action[] {
   const { object, database, isComplete, claims, orphanedClaims } = instance;
   if (orphanedClaims.size === 0 || !database.ok || object.spec.paused) return [];
-  const isForAll = isComplete && !canHoldersStillArrive(instance);
   return [...claims].flatMap(([key, claim]): Action[] => {
     const orphan = orphanedClaims.get(claim.scopeId);
     if (orphan === undefined) return [];
@@ -170,8 +170,9 @@ export function planOrphanedClaims(
     if (isAdopted) return [];
     const { observed, retention } = orphan;
     if (retention !== undefined) return planRetainedAgain(path, claim, retention);
-    if (scopeObjects.length === 0 && !isForAll) return [];
     const { holder, kind: claimKind, alias, scopeId } = claim;
+    const hasArrived = scopeObjects.some(({ metadata }) => pathOf(metadata) === pathOf(holder));
+    if (canHoldersStillArrive(instance) ? !hasArrived : scopeObjects.length === 0 && !isComplete) return [];
     const { namespace, name } = holder;
     const on = { kind: KIND_OF[claimKind], namespace, name, instance: path, claimKind, alias } as const;
     const why = `its object is gone, or no longer claims the ${claimKind} alias "${alias}"`;

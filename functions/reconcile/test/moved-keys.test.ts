@@ -301,6 +301,30 @@ describe('after a restore of the cluster to before a move', () => {
     expect((await secretIn('default')).metadata.annotations).toMatchObject({ [KEY_UID_ANNOTATION]: uid });
   });
 
+  test('whoever waits with the alias does not get it while the VirtualKey may still arrive', async () => {
+    const objects = await backUp('default');
+    const adopted = `${await instanceUid()} lost`;
+    await lose('default');
+    await harness.edit(gatewayInstances, 'main', { metadata: { finalizers: null } });
+    await harness.remove(gatewayInstances, 'main');
+    await harness.apply({
+      ...makeInstance(),
+      metadata: {
+        name: 'main',
+        namespace: 'default',
+        annotations: { 'instance.gateway-operator.dev/adopt-ledger': adopted },
+      },
+    });
+    await harness.resync();
+    await harness.apply(makeKey({ keyAlias: 'chat', maxBudget: '1000' }, 'steal', 'aaa'));
+    await harness.trigger('VirtualKey', 'steal', 'aaa');
+    await harness.resync();
+    expect(await harness.ready(virtualKeys, 'steal', 'aaa')).toBe('False AliasTaken');
+    await restore(objects);
+    expect(await harness.works(value)).toBe(true);
+    expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '3' });
+  });
+
   test('a thief who has only the value gets nothing, while the key of the former namespace is away', async () => {
     await move('default', 'team-a');
     await lose('team-a');
