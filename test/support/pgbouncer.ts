@@ -10,7 +10,23 @@ import { temporaryFolder } from './temporary-folder.ts';
 /** `PGBOUNCER` names the program where it is not in the PATH; Debian has it in /usr/sbin. */
 const PROGRAMS = [process.env.PGBOUNCER ?? 'pgbouncer', '/usr/sbin/pgbouncer'];
 
-const programHere = () => PROGRAMS.find((program) => spawnSync(program, ['--version']).status === 0);
+const runs = (program: string): boolean => spawnSync(program, ['--version']).status === 0;
+
+const programHere = () => PROGRAMS.find(runs);
+
+/** The program of all tests. */
+export function pgBouncerProgram(): string {
+  const program = programHere();
+  if (program === undefined) throw new Error(whyNoPgBouncer());
+  return program;
+}
+
+/** A newer one, which CI runs beside Debian's (unpack-engines.sh). */
+export const NEWER_PGBOUNCER = process.env.PGBOUNCER_NEWER ?? '';
+
+/** Why tests behind the newer one are skipped here; undefined when they can run. */
+export const whyNoNewerPgBouncer = (): string | undefined =>
+  runs(NEWER_PGBOUNCER) ? undefined : 'PGBOUNCER_NEWER names no pgbouncer (test/support/unpack-engines.sh)';
 
 /** Why tests behind PgBouncer are skipped here; undefined when they can run. */
 export const whyNoPgBouncer = (): string | undefined =>
@@ -36,9 +52,8 @@ export async function startPgBouncer(
   { host, port: behind, username, password }: DatabaseConnection,
   servers: number,
   users?: string,
+  program = pgBouncerProgram(),
 ): Promise<TestPgBouncer> {
-  const program = programHere();
-  if (program === undefined) throw new Error(whyNoPgBouncer());
   const port = await freePort(0, 'any');
   const file = join(temporaryFolder(), 'pgbouncer.ini');
   // Settings are the defaults but for the mode and the numbers of connections.

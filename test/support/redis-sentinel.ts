@@ -6,7 +6,7 @@ import type { RedisAddress, Server } from '#core/ports/backends.ts';
 import { freePort } from '../../infra/platforms/local/state/ports.ts';
 import { startChild } from './child.ts';
 import { eventually } from './eventually.ts';
-import { startRedis, type TestRedis } from './redis.ts';
+import { redisProgram, startRedis, type TestRedis } from './redis.ts';
 import { documentedUser, newStrictLogin, type StrictLogin } from './redis-login.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
@@ -132,7 +132,7 @@ user ${documentedUser('sentinel-acl').join(' ')}
 tls-replication yes${toLines(strict.settings(tlsPort))}
 `;
   writeFileSync(file, text);
-  const child = startChild('redis-server', [file, '--sentinel']);
+  const child = startChild(redisProgram(), [file, '--sentinel']);
   const ask = async (...words: [string, ...string[]]): Promise<unknown> => {
     const client = new Redis({
       host: '127.0.0.1',

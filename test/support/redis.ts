@@ -22,7 +22,8 @@ export interface TestRedis {
   stop(): Promise<void>;
 }
 
-const PROGRAMS = ['redis-server', 'valkey-server'];
+/** `REDIS_SERVER` names the program of all tests. */
+const PROGRAMS = process.env.REDIS_SERVER ? [process.env.REDIS_SERVER] : ['redis-server', 'valkey-server'];
 
 /** Why tests on a real Redis are skipped here; undefined when they can run. */
 export function whyNoRedis(): string | undefined {
@@ -30,17 +31,33 @@ export function whyNoRedis(): string | undefined {
   return 'there is no redis-server: `apt-get install redis-server`, `brew install redis`, or Valkey';
 }
 
-function programHere(): string | undefined {
-  return PROGRAMS.find((program) => spawnSync(program, ['--version']).status === 0);
+/** Valkey, which CI runs beside Redis (unpack-engines.sh). */
+export const VALKEY = process.env.VALKEY ?? 'valkey-server';
+
+/** Why tests on Valkey are skipped here; undefined when they can run. */
+export const whyNoValkey = (): string | undefined =>
+  runs(VALKEY) ? undefined : 'there is no valkey-server: name it by VALKEY (test/support/unpack-engines.sh)';
+
+const runs = (program: string): boolean => spawnSync(program, ['--version']).status === 0;
+
+const programHere = (): string | undefined => PROGRAMS.find(runs);
+
+/** The program of all tests. */
+export function redisProgram(): string {
+  const program = programHere();
+  if (program === undefined) throw new Error(whyNoRedis());
+  return program;
 }
 
 /**
  * `more`: further settings as on the command line, e.g. `['--requirepass', 'secret']`. Nothing is kept on disk by
  * default.
  */
-export async function startRedis(more: ReadonlyArray<string> = [], password = ''): Promise<TestRedis> {
-  const program = programHere();
-  if (program === undefined) throw new Error(whyNoRedis());
+export async function startRedis(
+  more: ReadonlyArray<string> = [],
+  password = '',
+  program = redisProgram(),
+): Promise<TestRedis> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-redis-'));
   const port = await freePort(0, 'any');
   const settings = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--daemonize', 'no'];

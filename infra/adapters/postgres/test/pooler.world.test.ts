@@ -14,7 +14,13 @@ import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { bookLedgerRows } from '../../../../test/support/book-rows.ts';
 import { eventually } from '../../../../test/support/eventually.ts';
 import { ONE_STORE } from '../../../../test/support/one-store.ts';
-import { startPgBouncer, type TestPgBouncer, whyNoPgBouncer } from '../../../../test/support/pgbouncer.ts';
+import {
+  NEWER_PGBOUNCER,
+  startPgBouncer,
+  type TestPgBouncer,
+  whyNoNewerPgBouncer,
+  whyNoPgBouncer,
+} from '../../../../test/support/pgbouncer.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
 import { temporaryFolder } from '../../../../test/support/temporary-folder.ts';
@@ -28,7 +34,6 @@ const BATCHES = 5;
 const INSTANCE = 'instance-1';
 const random = (count: number): Uint8Array => crypto.getRandomValues(new Uint8Array(count));
 
-const open: Database[] = [];
 const underOf = (database: Database) => ({
   database: database.ledgerDatabase(INSTANCE, random),
   epochs: database.epochs(INSTANCE, ONE_STORE),
@@ -36,28 +41,54 @@ const underOf = (database: Database) => ({
 });
 
 describeUnless(whyNoPgBouncer(), 'behind PgBouncer in transaction mode', () => {
+  const pooled = describePooled();
+  const migrated = async () => pooled.at(await pooled.server().migratedDatabase());
+
+  describeRegistry('a database', async () => {
+    const registry = await migrated();
+    return { registry, policies: registry.policies };
+  });
+  describeLedgerRows('a database', async () => {
+    const database = await migrated();
+    const book = (uid: string, rows: ReadonlyArray<LedgerRow>) => bookLedgerRows(database, uid, rows);
+    return { ledgerRows: database, book, registry: database };
+  });
+  describeEpochs('a database', async () => {
+    const database = await migrated();
+    return (user) => database.epochs(INSTANCE, user);
+  });
+  describeLedgerDatabase('a database', async () => underOf(await migrated()));
+});
+
+// The promises do not depend on the version: `npm run bench -- engines` has them behind this one too.
+describeUnless(whyNoNewerPgBouncer(), 'behind a newer PgBouncer in transaction mode', () => {
+  describePooled(NEWER_PGBOUNCER);
+});
+
+/** What only a pooler does; `program`: that of all tests, or another one. */
+function describePooled(program?: string) {
+  const open: Database[] = [];
   let server: SharedPostgres;
   let pooler: TestPgBouncer;
   beforeAll(async () => {
     server = await sharedPostgres();
-    pooler = await startPgBouncer(server.connection, SERVERS);
+    pooler = await startPgBouncer(server.connection, SERVERS, undefined, program);
   });
   afterAll(async () => {
     await Promise.all(open.map((database) => database.close()));
-    await pooler.stop();
+    await pooler?.stop();
   });
   const at = (connection: DatabaseConnection): Database => {
     const database = createDatabase(pooler.behind(connection), { log: createMemoryLog() });
     open.push(database);
     return database;
   };
-  const migrated = async () => at(await server.migratedDatabase());
 
   test('that checks passwords: a rotated password is read again, although its refusal is no code of a login', async () => {
     const users = join(temporaryFolder(), 'users.txt');
     const write = (password: string) => writeFileSync(users, `"gateway" "${password}"\n`, { mode: 0o644 });
     write('first');
-    const strict = await startPgBouncer(server.connection, SERVERS, users);
+    const strict = await startPgBouncer(server.connection, SERVERS, users, program);
     onTestFinished(strict.stop);
     const first = { ...strict.behind(server.connection), username: 'gateway', password: 'first' };
     const session = createSession(first, {
@@ -76,21 +107,6 @@ describeUnless(whyNoPgBouncer(), 'behind PgBouncer in transaction mode', () => {
     await session.disconnect();
     expect(await select()).toEqual([{ one: 1 }]);
   });
-
-  describeRegistry('a database', async () => {
-    const registry = await migrated();
-    return { registry, policies: registry.policies };
-  });
-  describeLedgerRows('a database', async () => {
-    const database = await migrated();
-    const book = (uid: string, rows: ReadonlyArray<LedgerRow>) => bookLedgerRows(database, uid, rows);
-    return { ledgerRows: database, book, registry: database };
-  });
-  describeEpochs('a database', async () => {
-    const database = await migrated();
-    return (user) => database.epochs(INSTANCE, user);
-  });
-  describeLedgerDatabase('a database', async () => underOf(await migrated()));
 
   test('processes with many more connections than the pooler book and look up at the same time', async () => {
     const connection = await server.createDatabase();
@@ -117,4 +133,5 @@ describeUnless(whyNoPgBouncer(), 'behind PgBouncer in transaction mode', () => {
     expect(used.length).toBeGreaterThan(0);
     expect(used.length).toBeLessThanOrEqual(SERVERS);
   });
-});
+  return { at, server: () => server };
+}

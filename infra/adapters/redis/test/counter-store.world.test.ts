@@ -3,7 +3,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { describeAccounts } from '#core/ports/test/counter-store.promises.ts';
 import type { AccountsUnderTest } from '#core/ports/test/counter-store.scenario.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
-import { type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
+import { startRedis, type TestRedis, VALKEY, whyNoRedis, whyNoValkey } from '../../../../test/support/redis.ts';
 import { underClock } from '../../../../test/support/redis-clock.ts';
 import { startCluster, type TestCluster } from '../../../../test/support/redis-cluster.ts';
 import { startStrictRedis } from '../../../../test/support/redis-login.ts';
@@ -48,6 +48,22 @@ describeUnless(whyNoRedis(), 'with a real server', () => {
     return underManualClock(one.evaluate, instanceUid);
   });
   describeAccounts('Upstash over HTTPS', () => underManualClock(upstash.evaluate));
+});
+
+describeUnless(whyNoValkey(), 'with a real Valkey', () => {
+  let server: TestRedis;
+  let valkey: RedisConnection;
+
+  beforeAll(async () => {
+    server = await startRedis([], '', VALKEY);
+    valkey = openRedis(server.connection, { log: createMemoryLog() });
+  });
+  afterAll(async () => {
+    await valkey?.close();
+    await server?.stop();
+  });
+
+  describeAccounts('Valkey', () => underManualClock(valkey.evaluate));
 });
 
 // Only the address of the server is found in another way, which sentinel.world.test.ts shows.
