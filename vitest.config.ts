@@ -26,7 +26,7 @@ interface Suite {
  * What runs when. `npm test` is for a newcomer. `TEST_ALL=1 npm test`, which CI runs, is everything that fits its 15
  * minutes. `npm run docs:test` applies the samples and runs the commands of the guides. `npm run campaigns` searches
  * orders of events for minutes, kills parts of the whole stack, and has hostile servers, large objects, many instances,
- * a million ledger rows, one fault after the other under load, the time of every regular expression, the laws for every
+ * a million ledger rows, one fault after the other under load, faults and the walk on other engines, the time of every regular expression, the laws for every
  * shape, the unpacked image, a gateway behind an Ingress or a Gateway, and all runs of random tests. It also runs on both
  * clusters what CI runs on one. A file belongs to the first row that names it. All but `laws` and `unit` start real
  * parts: PostgreSQL, Redis, kubectl, workerd, a real kube-apiserver.
@@ -46,8 +46,8 @@ const SUITES: ReadonlyArray<Suite> = [
     name: 'campaigns',
     when: 'TEST_CAMPAIGNS',
     files: [
-      'test/ledger/{schedules,many-instances,single-faults}.world.test.ts',
-      'test/{e2e/faults,e2e/ends,admission/memory}.world.test.ts',
+      'test/ledger/{schedules,many-instances,single-faults,engines}.world.test.ts',
+      'test/{e2e/faults,e2e/walk-engines,e2e/ends,admission/memory}.world.test.ts',
       'test/reconcile/laws/*.world.test.ts',
       'test/hostile/*.world.test.ts',
       'infra/adapters/{postgres,redis}/test/hostile.world.test.ts',

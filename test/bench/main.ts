@@ -5,6 +5,7 @@ import { benchLookups } from './admission/lookups.ts';
 import { benchThroughput } from './admission/throughput.ts';
 import { benchAdmission } from './admission.ts';
 import { benchDeploy } from './deploy.ts';
+import { benchEngines } from './engines.ts';
 import { benchFaults, benchSettlementDelays, benchSingleFaults } from './faults.ts';
 import { benchGateway, benchRoutes } from './gateway.ts';
 import { benchHostile } from './hostile.ts';
@@ -46,8 +47,9 @@ npm run bench -- fifty         fifty instances with a database each; one databas
 npm run bench -- faults        a minute of kill -9 in random order, with six seeds, and the errors in the money after it; then each fault alone:
                                time until it is reported, and until the ends of requests reach the store; about ten minutes; only by name
                                (FAULT_SEEDS=1-20 FAULT_SECONDS=10: other seeds and seconds)
-npm run bench -- engines       the same minute of faults, with failovers and moving slots in place of a lost Redis: on Redis behind Sentinels and on a
-                               Redis Cluster; about fifteen minutes; only by name
+npm run bench -- engines       the promise suites, the walk and a minute of faults on each Redis, Valkey and PgBouncer that this machine has: a Redis
+                               Cluster whose slot moves, Sentinels, TLS with client certificates, failovers, a promoted standby of
+                               PostgreSQL; about ten minutes for each; only by name (FAULT_SECONDS=10: shorter; FAULT_SEEDS=3-5: other seeds)
 npm run bench -- ten-million   blocks that each statement touches with ten million ledger rows and a million keys; several minutes and 8 GB of disk;
                                only by name
 npm run bench -- large         a million VirtualKeys as rows: twenty million ledger rows from several processes without HTTP (rows a second, bytes
@@ -64,8 +66,8 @@ Rounds alternate between the compared programs, and tables show medians: on a bu
 const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new Map([
   ['admission', [benchAdmission, benchThroughput, benchLookups, benchApply]],
   ['deploy', [benchDeploy]],
-  ['engines', [() => benchFaults(['sentinel', 'cluster'])]],
-  ['faults', [() => benchFaults(), benchSingleFaults, benchSettlementDelays]],
+  ['engines', [benchEngines]],
+  ['faults', [benchFaults, benchSingleFaults, benchSettlementDelays]],
   ['gateway', [() => benchGateway()]],
   ['routes', [benchRoutes]],
   ['hostile', [benchHostile]],

@@ -11,7 +11,7 @@ const WORD_PAUSE = 300;
 describeUnless(whyNoRedis(), 'running streams', () => {
   let harness: Harness;
   beforeAll(async () => {
-    harness = await startHarness(1, [10_000_000_000n], 'redis', WORD_PAUSE);
+    harness = await startHarness(1, [10_000_000_000n], {}, WORD_PAUSE);
   });
   afterAll(() => harness?.stop());
 

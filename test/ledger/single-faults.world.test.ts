@@ -27,7 +27,7 @@ describe.skipIf(missing !== undefined).each([
     const seen: ClientReply[] = [];
 
     beforeAll(async () => {
-      harness = await startHarness(gateways, [10n ** 15n, ...faults.map(() => 10n ** 15n)], store);
+      harness = await startHarness(gateways, [10n ** 15n, ...faults.map(() => 10n ** 15n)], { store });
     });
     afterAll(() => harness?.stop());
 

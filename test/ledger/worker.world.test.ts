@@ -18,7 +18,7 @@ const REPLY = 40n * PRICE.output;
 describeUnless(missing, 'a Worker and a process that share a store', () => {
   let harness: Harness;
   beforeAll(async () => {
-    harness = await startHarness(1, [10n ** 15n, 3_000_000n], 'upstash');
+    harness = await startHarness(1, [10n ** 15n, 3_000_000n], { store: 'upstash' });
   });
   afterAll(() => harness?.stop());
 

@@ -13,6 +13,8 @@ import { freePort } from '../../infra/platforms/local/state/ports.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 export interface TestPostgres {
+  /** The folder of its data. */
+  readonly folder: string;
   /** The superuser's connection to the database `postgres`. */
   readonly connection: DatabaseConnection;
   /** A new empty database on this server. */
@@ -38,18 +40,21 @@ export interface TestPostgresOptions {
   readonly clientAuthority?: string;
   /** More settings, `name=value` each. */
   readonly settings?: ReadonlyArray<string>;
+  /** Existing data, and the password of its superuser. */
+  readonly existing?: { readonly password: string; writeTo(folder: string): Promise<void> };
 }
 
 /** Runs initdb and starts, which takes about a second: call it once per test file. */
 export async function startPostgres(options: TestPostgresOptions = {}): Promise<TestPostgres> {
-  const { durable = false, tls, clientAuthority, settings = [] } = options;
+  const { durable = false, tls, clientAuthority, settings = [], existing } = options;
   const folder = temporaryFolder();
+  await existing?.writeTo(join(folder, 'data'));
   const server = await launcher.startPostgres({
     children: createChildren(join(folder, 'children')),
     folder: join(folder, 'data'),
     port: await freePort(0, 'any'),
     username: 'postgres',
-    password: randomBytes(9).toString('hex'),
+    password: existing?.password ?? randomBytes(9).toString('hex'),
     isDurable: durable,
     files: {
       ...(tls !== undefined && { 'server.cert': tls.cert, 'server.key': tls.key }),
@@ -66,6 +71,7 @@ export async function startPostgres(options: TestPostgresOptions = {}): Promise<
   const { connection } = server;
   const pids = () => [server.pid(), ...childrenOf(server.pid())];
   return {
+    folder: join(folder, 'data'),
     connection,
     createDatabase: async () => {
       const dbname = `test_${randomBytes(6).toString('hex')}`;

@@ -37,7 +37,7 @@ export async function startCluster(): Promise<TestCluster> {
   const nodes = await Promise.all([1, 2, 3, 4].map(() => startNode(strict)));
   const [first, small, other, second] = nodes as [Node, Node, Node, Node];
   // A failover needs the votes of most nodes that have slots.
-  await commandTo(first, 'CLUSTER', 'ADDSLOTSRANGE', '0', '16381');
+  await commandTo(first, 'CLUSTER', 'ADDSLOTS', ...Array.from({ length: 16_382 }, (_, slot) => `${slot}`));
   await commandTo(small, 'CLUSTER', 'ADDSLOTS', '16382');
   await commandTo(other, 'CLUSTER', 'ADDSLOTS', '16383');
   for (const [at, node] of nodes.entries()) await commandTo(node, 'CLUSTER', 'SET-CONFIG-EPOCH', `${at + 1}`);
@@ -116,14 +116,21 @@ const isComplete = (info: string): boolean =>
   info.includes('cluster_state:ok') && info.includes('cluster_known_nodes:4') && info.includes('cluster_size:3');
 
 async function startNode(strict: StrictLogin): Promise<Node> {
-  const [tlsPort, busPort] = [await freePort(0, 'any'), await freePort(0, 'any')];
+  const [tlsPort, busPort] = await freePorts();
   const server = await startRedis([
     ...strict.settings(tlsPort),
-    ...['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000', '--cluster-port', `${busPort}`],
+    ...['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000'],
     ...['--tls-cluster', 'yes', '--tls-replication', 'yes', '--cluster-replica-validity-factor', '0'],
     ...['--user', ...documentedUser('acl')],
   ]);
   return { ...server, tlsPort, busPort };
+}
+
+/** Redis before 7 has no setting for the port of the bus. */
+async function freePorts(): Promise<[number, number]> {
+  const port = await freePort(0, 'any');
+  const bus = port + 10_000;
+  return bus < 65_536 && (await freePort(bus, 'any')) === bus ? [port, bus] : freePorts();
 }
 
 const infoOf = async (node: Node): Promise<string> => `${await commandTo(node, 'CLUSTER', 'INFO').catch(String)}`;

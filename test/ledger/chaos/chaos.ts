@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { eventually } from '../../support/eventually.ts';
 import { random } from '../../support/random.ts';
-import { type Harness, type StoreKind, startHarness } from './harness.ts';
+import { type Harness, type Servers, startHarness } from './harness.ts';
 import { recovered, startLoad } from './load.ts';
 import { type Verification, verify } from './verify.ts';
 
@@ -11,8 +11,8 @@ export interface Chaos {
   readonly seed: number;
   readonly gateways: number;
   readonly millis: number;
-  /** Absent: one Redis. */
-  readonly kind?: StoreKind | undefined;
+  /** Absent: one Redis and one PostgreSQL. */
+  readonly servers?: Servers;
 }
 
 const LIMITS = [10n ** 15n, 4_000_000n];
@@ -21,8 +21,8 @@ export interface ChaosResult extends Verification {
   readonly faults: ReadonlyArray<string>;
 }
 
-export async function causeChaos({ seed, gateways, millis, kind = 'redis' }: Chaos): Promise<ChaosResult> {
-  const harness = await startHarness(gateways, LIMITS, kind);
+export async function causeChaos({ seed, gateways, millis, servers = {} }: Chaos): Promise<ChaosResult> {
+  const harness = await startHarness(gateways, LIMITS, servers);
   try {
     const load = startLoad(harness, 12);
     await pause(500);
@@ -134,6 +134,13 @@ const OF_SLOTS: ReadonlyArray<Fault> = [
   ],
 ];
 
+const PROMOTION: Fault = [
+  'a standby of PostgreSQL takes over',
+  ({ replicated }) => replicated?.failOver() ?? Promise.resolve(),
+];
+/** As often as all that Redis does. */
+const OF_STANDBYS = [PROMOTION, PROMOTION, PROMOTION, PROMOTION];
+
 /** Begins to move the slot of the instance with so many of its Redis keys; returns a function that ends the move. */
 export async function beginMove({ cluster, instanceUid, counterStore }: Harness, keys: number) {
   const move = await cluster?.beginMove(instanceUid);
@@ -157,7 +164,7 @@ const FAULTS = {
 /** Faults one after the other; a quarter of them right after the end of the previous one. */
 async function strike(harness: Harness, next: () => number, millis: number): Promise<string[]> {
   const struck: string[] = [];
-  const faults = FAULTS[harness.kind];
+  const faults = [...FAULTS[harness.kind], ...(harness.replicated === undefined ? [] : OF_STANDBYS)];
   for (const until = Date.now() + millis; Date.now() < until; ) {
     const [name, happen] = faults[Math.floor(next() * faults.length)] ?? [];
     if (name === undefined || happen === undefined) break;

@@ -14,7 +14,9 @@ import type { LedgerDatabase } from '#core/ports/ledger-database.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
 import { type Child, startChild } from '../../support/child.ts';
+import { startPgBouncer } from '../../support/pgbouncer.ts';
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
+import { type ReplicatedPostgres, startReplicatedPostgres } from '../../support/postgres-standby.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
 import { startCluster, type TestCluster } from '../../support/redis-cluster.ts';
 import { startSentinel, type TestSentinel } from '../../support/redis-sentinel.ts';
@@ -40,6 +42,8 @@ export interface Key {
 
 export interface Harness {
   readonly postgres: TestPostgres;
+  /** The same server, if it has a standby. */
+  readonly replicated: ReplicatedPostgres | undefined;
   readonly connection: DatabaseConnection;
   readonly database: ReturnType<typeof createDatabase>;
   readonly redis: TestRedis;
@@ -67,6 +71,14 @@ export interface Harness {
  */
 export type StoreKind = 'redis' | 'memory' | 'upstash' | 'sentinel' | 'cluster';
 
+/** `pooled`: the gateways are behind a PgBouncer with two connections. `standby`: a standby can take over. */
+export type DatabaseKind = 'alone' | 'pooled' | 'standby';
+
+export interface Servers {
+  readonly store?: StoreKind | undefined;
+  readonly database?: DatabaseKind | undefined;
+}
+
 /**
  * An instance, keys with these limits, and `gateways` processes that share the store. `wordPause`: milliseconds after
  * each word of a stream.
@@ -74,12 +86,18 @@ export type StoreKind = 'redis' | 'memory' | 'upstash' | 'sentinel' | 'cluster';
 export async function startHarness(
   gateways: number,
   limits: ReadonlyArray<bigint>,
-  kind: StoreKind = 'redis',
+  { store: kind = 'redis', database: databaseKind = 'alone' }: Servers = {},
   wordPause?: number,
 ): Promise<Harness> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-faults-'));
-  const [postgres, redis, upstream] = await Promise.all([startPostgres(), startRedis(), startUpstream(wordPause)]);
+  const replicated = databaseKind === 'standby' ? await startReplicatedPostgres() : undefined;
+  const [postgres, redis, upstream] = await Promise.all([
+    replicated ?? startPostgres(),
+    startRedis(),
+    startUpstream(wordPause),
+  ]);
   const connection = await postgres.createDatabase();
+  const pooler = databaseKind === 'pooled' ? await startPgBouncer(postgres.connection, 2) : undefined;
   const database = createDatabase(connection, { log: createMemoryLog() });
   const instanceUid = randomUUID();
   await database.migrate();
@@ -92,12 +110,13 @@ export async function startHarness(
   const own = sentinel ?? cluster ?? redis;
   const rest = { host: upstash.url, port: 443, password: TOKEN };
   const store = kind === 'memory' ? { host: 'memory' } : kind === 'upstash' ? rest : toFiles(own.connection);
-  const mounts = mount(folder, instanceUid, upstream.url, connection, store);
+  const mounts = mount(folder, instanceUid, upstream.url, pooler?.behind(connection) ?? connection, store);
   const made = Array.from({ length: gateways }, (_, at) => createGateway(mounts, join(folder, `journal-${at}`)));
   await Promise.all(made.map((gateway) => gateway.start()));
   const client = openRedis(own.connection, { instanceUid, log: createMemoryLog() });
   return {
     postgres,
+    replicated,
     connection,
     database,
     redis,
@@ -122,6 +141,7 @@ export async function startHarness(
       await sentinel?.stop();
       await cluster?.stop();
       await redis.stop();
+      await pooler?.stop();
       await postgres.stop();
       rmSync(folder, { recursive: true, force: true });
     },

@@ -100,9 +100,9 @@ async function launchOnce(children: Children, folder: string, command: Command):
   // itself would take a zombie, or a stranger that got the same id, for the server of this file, and refuse to start.
   rmSync(join(folder, 'postmaster.pid'), { force: true });
   const ready = Promise.withResolvers<void>();
-  // The server writes a line in one piece.
+  // The server writes a line in one piece; a standby is ready for reads only.
   const onOutput = (chunk: Buffer) => {
-    if (chunk.includes('ready to accept connections')) ready.resolve();
+    if (/ready to accept (read-only )?connections/.test(`${chunk}`)) ready.resolve();
   };
   // PostgreSQL recovers from SIGQUIT at the next start, as after a crash.
   const child = children.start({ ...command, onOutput, stopSignal: 'SIGINT', killSignal: 'SIGQUIT' });
