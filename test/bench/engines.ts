@@ -42,18 +42,20 @@ const OF_POSTGRES: ReadonlyArray<Run> = [
   { what: 'faults: promoted standby', files: [FAULTS], tests: /on a PostgreSQL/ },
 ];
 
-/** FAULT_SECONDS (default 60) of faults for each of FAULT_SEEDS (default 1-2). */
+/** FAULT_SECONDS (default 60) of faults for each of FAULT_SEEDS (default 1-2). BENCH_ONLY: rows with this in them. */
 export async function benchEngines(): Promise<string> {
   const redises = [whyNoRedis() === undefined ? redisProgram() : '', VALKEY, process.env.REDIS_OLDEST ?? ''];
   const poolers = [whyNoPgBouncer() === undefined ? pgBouncerProgram() : '', NEWER_PGBOUNCER];
   const failures: string[] = [];
   const rowsOf = (engine: string, variables: Readonly<Record<string, string>>, runs: ReadonlyArray<Run>): string[][] =>
-    runs.map((run) => {
-      const { passed, failed, skipped } = runTests(run, variables);
-      failures.push(...failed.map((name) => `${engine}: ${name}`));
-      process.stderr.write(`${engine}, ${run.what}: ${passed} passed, ${failed.length} failed\n`);
-      return [engine, run.what, `${passed}`, `${failed.length}`, `${skipped}`];
-    });
+    runs
+      .filter(({ what }) => `${engine}, ${what}`.includes(process.env.BENCH_ONLY ?? ''))
+      .map((run) => {
+        const { passed, failed, skipped } = runTests(run, variables);
+        failures.push(...failed.map((name) => `${engine}: ${name}`));
+        process.stderr.write(`${engine}, ${run.what}: ${passed} passed, ${failed.length} failed\n`);
+        return [engine, run.what, `${passed}`, `${failed.length}`, `${skipped}`];
+      });
   const rows = [
     ...[...new Set(redises.filter(canRun))].flatMap((program) =>
       rowsOf(versionOf(program), { REDIS_SERVER: program }, OF_REDIS),

@@ -49,7 +49,9 @@ npm run bench -- faults        a minute of kill -9 in random order, with six see
                                (FAULT_SEEDS=1-20 FAULT_SECONDS=10: other seeds and seconds)
 npm run bench -- engines       the promise suites, the walk and a minute of faults on each Redis, Valkey and PgBouncer that this machine has: a Redis
                                Cluster whose slot moves, Sentinels, TLS with client certificates, failovers, a promoted standby of
-                               PostgreSQL; about ten minutes for each; only by name (FAULT_SECONDS=10: shorter; FAULT_SEEDS=3-5: other seeds)
+                               PostgreSQL; about ten minutes for each; only by name (FAULT_SECONDS=10: shorter; FAULT_SEEDS=3-5: other seeds;
+                               BENCH_ONLY=walk: only rows with this in their engine or in what ran; VALKEY, PGBOUNCER_NEWER, REDIS_OLDEST: more
+                               engines, which test/support/unpack-engines.sh unpacks)
 npm run bench -- ten-million   blocks that each statement touches with ten million ledger rows and a million keys; several minutes and 8 GB of disk;
                                only by name
 npm run bench -- large         a million VirtualKeys as rows: twenty million ledger rows from several processes without HTTP (rows a second, bytes

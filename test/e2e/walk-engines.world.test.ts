@@ -84,6 +84,11 @@ for (const [name, why, start] of ENGINES) {
       await engine.disturb?.(number, stack);
       number += 1;
       await eventually(answer, (seen) => /^(200|401 )/.test(seen));
+      // A resync meanwhile has reported the failover.
+      await eventually(
+        () => readiness(stack),
+        (words) => !words.includes('False'),
+      );
     });
     afterAll(async () => {
       expect(await stack?.stop()).toBe(0);
@@ -94,17 +99,23 @@ for (const [name, why, start] of ENGINES) {
   });
 }
 
+async function readiness(stack: TestStack): Promise<string> {
+  await stack.resync();
+  return stack.ok('get', 'gwi,vk', '-o', 'jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}');
+}
+
 /** Names this Redis in the sample, applies it, and waits until the gateway counts there. */
 async function moveTo(stack: TestStack, redis: RedisAddress): Promise<void> {
   const { type: _, otherServers: __, tls: ___, ...login } = redis;
   const values = { ...login, host: `rediss://${toServerText(redis)}`, port: `${redis.port}` };
   const keys = Object.fromEntries(Object.keys(values).map((key) => [`${key}Secret`, key]));
+  const encoded = Object.fromEntries(Object.entries(values).map(([key, text]) => [key, btoa(text)]));
   const file = join(stack.folder, 'sample.yaml');
   const documents = readFileSync(file, 'utf8').split('\n---\n');
   const edited = documents.map((text) => {
     const object = parse(text);
     if (object.kind === 'Secret' && object.metadata.name === 'sample-store')
-      return stringify({ ...object, data: undefined, stringData: values });
+      return stringify({ ...object, data: encoded });
     if (object.kind !== 'GatewayInstance') return text;
     return stringify({ ...object, spec: { ...object.spec, redisSecretRef: { nameRef: 'sample-store', keys } } });
   });
