@@ -53,7 +53,7 @@ export async function benchEngines(): Promise<string> {
       .map((run) => {
         const { passed, failed, skipped } = runTests(run, variables);
         failures.push(...failed.map((name) => `${engine}: ${name}`));
-        process.stderr.write(`${engine}, ${run.what}: ${passed} passed, ${failed.length} failed\n`);
+        process.stderr.write(`${engine}, ${run.what}: ${[`${passed} passed`, ...failed].join('\n  failed: ')}\n`);
         return [engine, run.what, `${passed}`, `${failed.length}`, `${skipped}`];
       });
   const rows = [

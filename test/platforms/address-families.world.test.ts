@@ -5,8 +5,9 @@ import { beforeAll, expect, test } from 'vitest';
 import { openCertificates } from '../../infra/platforms/local/cluster/certificates.ts';
 import { entry, snapshotOf } from '../gateway/instance.ts';
 import { startChild } from '../support/child.ts';
+import { whyNoRedis } from '../support/redis.ts';
 import { linkBundles } from '../support/shared-servers.ts';
-import { describeUnless } from '../support/skip-unless.ts';
+import { describeUnless, testUnless } from '../support/skip-unless.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import type { Answers, PortAnswer } from './ask-each-port.ts';
 import { ADMISSION_PATH, RECONCILE_TOKEN } from './node-process.ts';
@@ -24,13 +25,17 @@ const NETWORKS = {
   'both, with bindv6only': 'sysctl -qw net.ipv6.bindv6only=1',
 } as const;
 
-const inNetwork = (setUp: string, command: ReadonlyArray<string>) => {
+/** `user`: whether a user may do it; then no other user exists there. */
+const inNetwork = (setUp: string, command: ReadonlyArray<string>, user = ['--map-root-user']) => {
   const script = `ip link set lo up && ${setUp} && exec "$@"`;
-  return startChild('unshare', ['--net', '--mount', '--map-root-user', 'sh', '-c', script, 'sh', ...command]).ended;
+  return startChild('unshare', ['--net', '--mount', ...user, 'sh', '-c', script, 'sh', ...command]).ended;
 };
 
 const tried = await inNetwork('ip -6 address show dev lo | grep -q ::1', ['true']).catch(() => ({ code: -1 }));
 const why = tried.code === 0 ? undefined : 'no network of its own with IPv6 can be made here (unshare, ip)';
+
+/** PostgreSQL runs as another user. */
+const whyNoRoot = process.getuid?.() === 0 ? undefined : 'only root makes a network for several users';
 
 describeUnless(why, 'the functions', () => {
   const folder = temporaryFolder();
@@ -78,6 +83,21 @@ describeUnless(why, 'the functions', () => {
       name.startsWith('IPv4') ? 0 : 6,
     ]);
   });
+
+  testUnless(
+    whyNoRedis() ?? whyNoRoot,
+    'serve a request on IPv6 alone, with `[fd00::5]:5432` in the Secret, and book it',
+    async () => {
+      const setUp = `ip -6 address add fd00::5/128 dev lo nodad && ${NETWORKS['IPv6 alone']}`;
+      const program = join(import.meta.dirname, 'serve-on-ipv6.ts');
+      const { code, stdout, stderr } = await inNetwork(
+        setUp,
+        [process.execPath, program, join(folder, 'node/gateway.mjs')],
+        [],
+      );
+      expect(`${code} ${stdout.trim()} ${stderr}`).toBe('0 {"status":200,"booked":[true]} ');
+    },
+  );
 
   const NAME_SERVERS = [
     ['IPv4 alone', '127.0.0.1'],

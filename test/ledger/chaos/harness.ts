@@ -148,7 +148,8 @@ export async function startHarness(
   };
 }
 
-async function makeKey(database: Harness['database'], uid: string, at: number, limit: bigint): Promise<Key> {
+/** A key in the database of this instance, with this limit. */
+export async function makeKey(database: Harness['database'], uid: string, at: number, limit: bigint): Promise<Key> {
   const value = toKeyValue(randomBytes(32));
   const holder = { uid: randomUUID(), namespace: 'default', name: `key-${at}` };
   const [kind, alias, scopeId] = ['key' as const, holder.name, randomUUID()];
@@ -171,7 +172,8 @@ async function makeKey(database: Harness['database'], uid: string, at: number, l
 
 type Environment = Readonly<Record<string, string>>;
 
-function mount(
+/** Environment of a gateway, and the files that it names. */
+export function mount(
   folder: string,
   uid: string,
   apiBase: string,

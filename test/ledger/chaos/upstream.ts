@@ -21,8 +21,8 @@ export interface BillingUpstream {
 
 const FRAME = { created: 0, model: 'fault' };
 
-/** `wordPause`: milliseconds after each word of a stream. */
-export async function startUpstream(wordPause = 8): Promise<BillingUpstream> {
+/** `wordPause`: milliseconds after each word of a stream. `host`: the address on which it listens. */
+export async function startUpstream(wordPause = 8, host = '127.0.0.1'): Promise<BillingUpstream> {
   const reported = new Map<string, Delivery>();
   let made = 0;
   const server = createServer(async (request, response) => {
@@ -39,9 +39,9 @@ export async function startUpstream(wordPause = 8): Promise<BillingUpstream> {
     if (stream === true) await streamTo(response, { id, size, wordPause });
     else await answerTo(response, id, size);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}/v1`,
     reported,
     close() {
       server.closeAllConnections();
