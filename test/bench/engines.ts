@@ -69,7 +69,7 @@ export async function benchEngines(): Promise<string> {
   return [table(['engine', 'what ran', 'passed', 'failed', 'skipped'], rows), ...failures].join('\n');
 }
 
-const canRun = (program: string): boolean => spawnSync(program, ['--version']).status === 0;
+const canRun = (program: string): boolean => program !== '' && spawnSync(program, ['--version']).status === 0;
 
 /** Like `Redis 7.0.15`, from `Redis server v=7.0.15 sha=…`. */
 function versionOf(program: string): string {

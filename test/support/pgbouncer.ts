@@ -10,7 +10,7 @@ import { temporaryFolder } from './temporary-folder.ts';
 /** `PGBOUNCER` names the program where it is not in the PATH; Debian has it in /usr/sbin. */
 const PROGRAMS = [process.env.PGBOUNCER ?? 'pgbouncer', '/usr/sbin/pgbouncer'];
 
-const runs = (program: string): boolean => spawnSync(program, ['--version']).status === 0;
+const runs = (program: string): boolean => program !== '' && spawnSync(program, ['--version']).status === 0;
 
 const programHere = () => PROGRAMS.find(runs);
 

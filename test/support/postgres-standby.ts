@@ -12,7 +12,7 @@ export interface ReplicatedPostgres extends TestPostgres {
   failOver(): Promise<void>;
 }
 
-/** A standby dials again at once, and finds the rows that it missed. */
+/** A standby dials again immediately, and finds the rows that it missed. */
 const SETTINGS = ['wal_retrieve_retry_interval=100ms', 'wal_keep_size=256MB'];
 
 /** Killing, freezing and starting are of the primary. */
