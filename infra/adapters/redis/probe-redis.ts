@@ -65,7 +65,8 @@ async function evictionPolicy(read: () => Promise<unknown>): Promise<string | un
 function toAdvice(error: unknown): string {
   const message = reasonOf(error);
   const other = error instanceof ServerUnusable ? error : undefined;
-  const reason = other === undefined ? message : reasonOf(other.cause);
+  // Redis 6.2 has the error of a script inside its own.
+  const reason = (other === undefined ? message : reasonOf(other.cause)).replace(/^.*@user_script: \d+: -/s, '');
   if (/^(WRONGPASS|NOAUTH|ERR (AUTH|invalid password))/.test(reason))
     return other?.isSentinel
       ? `${message}: check the key of the Secret of redisSecretRef that \`sentinelPasswordSecret\` maps; if none is mapped, the Sentinels must accept the login of Redis`

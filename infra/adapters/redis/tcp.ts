@@ -42,7 +42,8 @@ const OPTIONS: PrimaryDependencies['options'] = {
   commandTimeout: ANSWER_TIMEOUT,
   socketTimeout: ANSWER_TIMEOUT,
   // The primary became a replica, its slot has moved, or its node has left the Cluster: another server is the primary.
-  reconnectOnError: (error) => /^(READONLY|MOVED|CLUSTERDOWN)\b/.test(error.message),
+  // Redis 6.2 has the first error of a script inside its own.
+  reconnectOnError: ({ message }) => /^(READONLY|MOVED|CLUSTERDOWN)\b|@user_script: \d+: -READONLY\b/.test(message),
 };
 
 /**
@@ -117,13 +118,19 @@ export function openRedis(address: RedisAddress, deps: StoreDependencies): Redis
     evaluate: createEvaluate(async (command, script, key, args) => {
       await firstTry;
       if (primary === undefined) throw new Error('the connection to the counter store is closed');
-      return primary[command](script, 1, key, ...args);
+      return primary[command](script, 1, key, ...args).catch(throwInnerError);
     }),
     reconnect: () => primary?.disconnect(),
     async close() {
       close();
     },
   };
+}
+
+/** Throws what a command in the script answered: Redis 6.2 has it inside an error of the script. */
+function throwInnerError(error: unknown): never {
+  const [, inner] = (error instanceof Error && /@user_script: \d+: -(.*)/s.exec(error.message)) || [];
+  throw inner === undefined ? error : new Error(inner, { cause: error });
 }
 
 /** The login that can be read now. The servers stay the same. */
