@@ -60,6 +60,8 @@ an error in the log and the alert \`GatewayLedgerEntryRejected\`, because nothin
 
 The age of a day counts by the clock of PostgreSQL or of the reconciler, whichever is behind: one wrong clock deletes nothing. If reconcilers of several clusters use one database, the smallest \`RETAIN_DAYS\` counts for all.
 
+With an [archive](../operate/archive.md), a day is dropped only if its files have all its rows.
+
 ## Programs
 
 The manifests and the chart also start these programs, with their variables.

@@ -114,6 +114,36 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
       expect(text).toContain(line);
   });
 
+  test('the archive of the reconciler: a bucket with an access key or a role, or a folder that is a volume', () => {
+    const reconcilerOf = (...values: ReadonlyArray<string>) => {
+      const documents = readDocuments(template(...values));
+      const found = documents.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'reconcile');
+      const account = documents.find(
+        ({ kind, metadata }) => kind === 'ServiceAccount' && metadata.name === 'reconcile',
+      );
+      return { spec: found?.spec, annotations: account?.metadata.annotations };
+    };
+    const file = join(temporaryFolder(), 'values.yaml');
+    writeFileSync(file, documented('docs/operate/archive.md', 'values', 'yaml'));
+    const role = 'reconcile.serviceAccountAnnotations.eks\\.amazonaws\\.com/role-arn=arn:aws:iam::1:role/archive';
+    const bucket = reconcilerOf('--values', file, '--set', role);
+    expect(bucket.annotations).toEqual({ 'eks.amazonaws.com/role-arn': 'arn:aws:iam::1:role/archive' });
+    const container = {
+      env: expect.arrayContaining([{ name: 'ARCHIVE_URL', value: 's3://my-ledger/gateway-operator' }]),
+      envFrom: [{ secretRef: { name: 'archive-aws' } }],
+    };
+    expect(bucket.spec).toMatchObject({ template: { spec: { containers: [container] } } });
+    const folder = ['--set', 'reconcile.archive.url=file:///archive,reconcile.archive.claimName=ledger-archive'];
+    const volumeMounts = [
+      { name: 'ca', mountPath: '/etc/operator/ca', readOnly: true },
+      { name: 'archive', mountPath: '/archive' },
+    ];
+    const volumes = [{ name: 'ca' }, { name: 'archive', persistentVolumeClaim: { claimName: 'ledger-archive' } }];
+    expect(reconcilerOf(...folder, '--set', 'caConfigMap.name=corporate-ca').spec).toMatchObject({
+      template: { spec: { securityContext: { fsGroup: 65532 }, containers: [{ volumeMounts }], volumes } },
+    });
+  });
+
   // Helm 3 asks for the log of the Pod that has a test's name, after it has deleted what succeeded.
   test('Helm 3 can read the log of the test: the Pod alone is a test, and outlives it', () => {
     const hooks = readDocuments(template()).filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'] === 'test');

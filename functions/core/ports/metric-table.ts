@@ -146,6 +146,9 @@ export const METRIC_GROUPS: Readonly<Record<string, Readonly<Record<string, Metr
       'team',
     ]),
     gateway_operator_team_budget_dollars: gauge('maxBudget of a Team, at the last resync.', ['team_namespace', 'team']),
+    gateway_operator_archive_waiting_days: gauge(
+      'Days that ended 48 hours ago and have ledger rows that the archive may lack. Only with `ARCHIVE_URL`.',
+    ),
     gateway_operator_certificate_expiry_timestamp_seconds: gauge(
       'Unix time at which the certificate of the admission webhook expires.',
     ),

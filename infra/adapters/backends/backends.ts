@@ -52,8 +52,11 @@ interface BackendsDependencies {
     instance: InstanceIdentity,
     work: FlushWork<DatabaseWithin> & { readonly workMemory: WorkMemory },
   ) => Promise<void>;
-  /** Makes and drops days of ledger rows; never rejects. Absent: the platform keeps all days. */
-  readonly maintain?: (database: DatabaseWithin) => Promise<void>;
+  /**
+   * Makes and drops days of ledger rows; never rejects. Absent: the platform keeps all days. `whole`: the database for
+   * work after this call.
+   */
+  readonly maintain?: (database: DatabaseWithin, whole: Database) => Promise<void>;
   /** Absent: the platform connects to no store. */
   readonly clear?: (instanceUid: string, store: StoreConnection, workMemory: WorkMemory) => Promise<void>;
   readonly probeShared: (connection: SharedStoreConnection, instanceUid: string) => Promise<StoreHealth>;
@@ -120,7 +123,7 @@ function createMaintenance(
         if (clock.now() >= end || !waiting.delete(id)) return;
         const { database } = pools.opened(connection);
         await withOwnMemory(budget.workMemory(ENTITLED), undefined, async (own) =>
-          maintain?.(database.withWorkMemory(own)),
+          maintain?.(database.withWorkMemory(own), database),
         );
       };
       await mapConcurrent([...waiting], one, MAINTAINED);

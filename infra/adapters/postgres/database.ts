@@ -10,7 +10,7 @@ import { createInstances } from './instances.ts';
 import { createLedgerDatabase } from './ledger-database.ts';
 import { createLedgerReader } from './ledger-reader.ts';
 import { forgetOldSums } from './old-sums.ts';
-import { createPartitions } from './partitions.ts';
+import { createPartitions, type DropCheck } from './partitions.ts';
 import { createPolicies } from './policies.ts';
 import type { PoolDependencies } from './pool.ts';
 import { ensureSchema } from './schema.ts';
@@ -20,6 +20,11 @@ import { createSession, type Session } from './session.ts';
 export type Database = ReturnType<typeof createDatabase>;
 /** The database for one piece of work, which has its own memory, and after whose end all calls reject. */
 export type DatabaseWithin = ReturnType<Database['withWorkMemory']>;
+
+interface DropOptions {
+  readonly check?: DropCheck;
+  readonly isOver?: () => boolean;
+}
 
 /**
  * Everything is in the schema `gateway_operator` of the database (PostgreSQL 14 or later), which `migrate` makes. The
@@ -48,17 +53,19 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     ensureDays: () => partitions.ensureUpcoming(),
     /**
      * Drops whole days of ledger rows, except the current day and a number of days before it; returns them. `now`: the
-     * caller's clock. Then the sums leave that nothing needs: those of windows in force stay. After the time `isOver`,
-     * the rest of these is left to the next call.
+     * caller's clock. A day for which `check` is false stays. Then the sums leave that nothing needs: those of windows
+     * in force stay. After the time `isOver`, the rest of these is left to the next call.
      */
-    dropDays: async (keptDays: number, now: Millis, isOver: () => boolean = () => false) => {
-      const dropped = await partitions.drop(keptDays, now);
+    dropDays: async (keptDays: number, now: Millis, { check, isOver = () => false }: DropOptions = {}) => {
+      const dropped = await partitions.drop(keptDays, now, check);
       await forgetOldSums(session, isOver);
       return dropped;
     },
   });
   return {
     ...adapters(session),
+    /** For adapters that few processes need (archived-days.ts). */
+    session,
     withWorkMemory: (workMemory: WorkMemory) => adapters(session.withWorkMemory(workMemory)),
     disconnect: session.disconnect,
     close: session.close,

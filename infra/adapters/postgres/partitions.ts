@@ -32,6 +32,14 @@ export function lowestId(time: Millis): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
+/** Conditions of the drop of a day. Days are like `2026-01-31`. */
+export interface DropCheck {
+  /** Called before the transaction of the drop. */
+  isReady(day: string): Promise<boolean>;
+  /** Called in the transaction of the drop. */
+  isComplete(query: Query, day: string): Promise<boolean>;
+}
+
 export type Partitions = ReturnType<typeof createPartitions>;
 
 /** Takes the lock under which processes make and drop days, one after the other. */
@@ -97,14 +105,14 @@ export function createPartitions(session: Session) {
      * `keptDays` days before it, and days that the window of a budget may reach are kept (an edit of its duration
      * counts single seconds at the edge). Then forgets the accounts of dropped days. Returns the days dropped now, like
      * `2026_01_31`. If transactions in progress last longer than bookings may wait, or days are left, the next resync
-     * continues.
+     * continues. A day for which `check` is false stays, and so do the days after it.
      */
-    drop: async (keptDays: number, now: Millis) => {
+    drop: async (keptDays: number, now: Millis, check?: DropCheck) => {
       const [row] = await session.query<DropPlan>(LIMIT, UNNEEDED, [keptDays, MAX_DROPPED, now]);
       const { days = [], keptFrom: bound = null } = row ?? {};
       const dropped: string[] = [];
       for (const day of days) {
-        if (!(await tryDropDay(session, day))) break;
+        if (!(await tryDropDay(session, day, check))) break;
         dropped.push(day);
         knownDays.clear();
       }
@@ -199,14 +207,18 @@ on conflict (is_only) do update set kept_from = excluded.kept_from where r.kept_
  * Drops a day, unless a transaction in progress still uses the tables after a moment: no booking waits for a long
  * report. The tables are locked in the order in which a booking locks them.
  */
-function tryDropDay(session: Session, day: string): Promise<boolean> {
+async function tryDropDay(session: Session, day: string, check: DropCheck | undefined): Promise<boolean> {
+  const date = day.replaceAll('_', '-');
+  if ((await check?.isReady(date)) === false) return false;
   return session.transaction(LIMIT, async (query) => {
     try {
       await query(`set local lock_timeout = ${DROP_WAIT}`);
+      if ((await check?.isComplete(query, date)) === false) return false;
       await lockDays(query);
-      await query(KEEP_FROM, [new Date(Date.parse(day.replaceAll('_', '-')) + DAY).toISOString().slice(0, 10)]);
+      await query(KEEP_FROM, [new Date(Date.parse(date) + DAY).toISOString().slice(0, 10)]);
       for (const table of ['ledger_row', 'second_sum'])
         await query(`drop table if exists gateway_operator.${table}_${day}`);
+      await query('delete from gateway_operator.archived_file where day = $1::date', [date]);
       return true;
     } catch (error) {
       // PostgreSQL has aborted the transaction: its commit undoes it.

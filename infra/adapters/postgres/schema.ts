@@ -217,6 +217,36 @@ create table gateway_operator.retention (
   cleaned_from date
 );
 
+-- Archives of ledger rows (ARCHIVE_URL), by their URL. One reconciler at a time has the lease, and writes.
+create table gateway_operator.archive (
+  url text primary key,
+  -- The folder of this database in the archive.
+  folder uuid not null default gen_random_uuid(),
+  lease uuid not null,
+  leased_until timestamptz(3) not null
+);
+
+-- Files of an archive, each with the ledger rows of a range of ids. The files of a day follow each other without a gap.
+create table gateway_operator.archived_file (
+  url text not null,
+  day date not null,
+  from_id uuid not null,
+  until_id uuid not null,
+  -- Whether the archive has a file with the rows of the range, or with more.
+  is_written boolean not null default false,
+  -- PostgreSQL's count of inserts into the day before the file was last written or compared. Another count: rows may have
+  -- come since. Null: the file must be written.
+  inserts bigint,
+  -- What the rows of the file add up to. Null: the file must be written.
+  row_count bigint,
+  cost numeric,
+  id_sum numeric,
+  -- Whether the file was read back and has all of these rows. It is read when its day is to be dropped.
+  is_read_back boolean not null default false,
+  primary key (url, from_id)
+);
+create index archived_file_day on gateway_operator.archived_file (url, day);
+
 -- The epoch of the counter store of an instance.
 create table gateway_operator.store_epoch (
   instance_uid text primary key,

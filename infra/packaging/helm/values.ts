@@ -85,6 +85,31 @@ const reconcile = z.strictObject({
     .describe(
       'Days of ledger rows to keep before the current day, at least 30, or `forever`. See docs/reference/environment.md.',
     ),
+  archive: z
+    .strictObject({
+      url: z
+        .string()
+        .default('')
+        .describe(
+          'Where each day of ledger rows is written as Parquet files: `s3://BUCKET/PREFIX` or `file:///FOLDER` (docs/operate/archive.md). Empty: nowhere.',
+        ),
+      secretName: z
+        .string()
+        .default('')
+        .describe(
+          "Secret in the release's namespace whose keys are variables of AWS, such as `AWS_ACCESS_KEY_ID`. Empty: the role of the service account.",
+        ),
+      claimName: z
+        .string()
+        .default('')
+        .describe(
+          "PersistentVolumeClaim in the release's namespace that is mounted at the folder of `file:///FOLDER`.",
+        ),
+    })
+    .prefault({}),
+  serviceAccountAnnotations: labels
+    .default({})
+    .describe('Annotations of the service account of the reconciler, such as `eks.amazonaws.com/role-arn`.'),
 });
 
 const pods = {

@@ -23,6 +23,9 @@ import { createStoreMaintenance } from '../../runtime/node/store-maintenance.ts'
 import { resyncAtStart } from '../../runtime/triggers/at-start.ts';
 import { requireToken } from '../../runtime/triggers/token.ts';
 
+/** Loaded only if there is an archive, with its libraries. */
+const loadArchive = () => import('../../runtime/node/open-archive.ts');
+
 main(async () => {
   replaceNameLookup();
   const environment = readEnvironment(ReconcileEnvironment, process.env);
@@ -30,6 +33,7 @@ main(async () => {
   const { log } = parts;
   const api = await openApi(environment);
   const fetch = createFetch(createProxyFor(environment));
+  const archive = environment.ARCHIVE_URL && (await loadArchive()).openLedgerArchive(environment, { ...parts, fetch });
   const { clear, flush } = createStoreMaintenance({ open: openCounterStore, ...parts, fetch });
   const backends = createBackends({
     clock: parts.clock,
@@ -37,7 +41,12 @@ main(async () => {
     openDatabase: (connection) => createDatabase(connection, { log }),
     clear,
     flush,
-    maintain: (database) => maintainDays(environment.RETAIN_DAYS, database, { clock: parts.clock, log }),
+    maintain: async (database, whole) => {
+      // An archive drops days itself.
+      const kept = archive === undefined ? environment.RETAIN_DAYS : 'forever';
+      await maintainDays(kept, database, { clock: parts.clock, log });
+      archive?.add(whole);
+    },
     probeShared: (connection, instanceUid) => probeShared(connection, instanceUid, fetch),
   });
   const platform = {
@@ -60,11 +69,15 @@ main(async () => {
     // Without a Service, cert-manager or a public authority issues the certificate of the webhook.
     ...(service && { certificates: { issuer: createIssuer(), service, lifetimes: LIFETIMES, ...(path && { path }) } }),
   });
-  await run(
-    { fetch: requireToken(environment.RECONCILE_TOKEN, app.fetch), maxConnections: MAX_CONNECTIONS },
-    async () => {
-      await backends.close().finally(api.close);
-    },
-  );
-  if (environment.RESYNC_AT_START === 'true') await resyncAtStart({ fetch: app.fetch, log, now: Date.now, pause });
+  const answer = async (request: Request): Promise<Response> => {
+    const response = await app.fetch(request);
+    // No request waits for it.
+    void archive?.work();
+    return response;
+  };
+  await run({ fetch: requireToken(environment.RECONCILE_TOKEN, answer), maxConnections: MAX_CONNECTIONS }, async () => {
+    await archive?.stop();
+    await backends.close().finally(api.close);
+  });
+  if (environment.RESYNC_AT_START === 'true') await resyncAtStart({ fetch: answer, log, now: Date.now, pause });
 });

@@ -2,6 +2,7 @@
 // links as that page needs them: a variable without a comment fails `npm run generate`.
 import { accessSync, constants } from 'node:fs';
 import {
+  archiveAddress,
   domains,
   httpAddress,
   image,
@@ -55,7 +56,7 @@ const api = {
 
 const proxies = {
   /**
-   * Proxy for `https://` addresses outside the cluster: of providers, token services and Upstash, see
+   * Proxy for `https://` addresses outside the cluster: of providers, token services, Upstash and the archive, see
    * [proxies](../operate/gateways.md#proxies).
    */
   HTTPS_PROXY: optional(httpAddress),
@@ -119,6 +120,46 @@ const traces = {
 export const TracesEnvironment = { variables: traces };
 export type TracesEnvironment = ValuesOf<typeof TracesEnvironment>;
 
+/** Names of AWS, which its tools read too. */
+const archive = {
+  /**
+   * Where each day of ledger rows is written as Parquet files 48 hours after its end: `s3://BUCKET/PREFIX` or
+   * `file:///FOLDER`, see [archive](../operate/archive.md). Absent: nowhere.
+   */
+  ARCHIVE_URL: optional(archiveAddress),
+  /** Region of the bucket. Required if `ARCHIVE_URL` is a bucket and there is no `AWS_ENDPOINT_URL_S3`. */
+  AWS_REGION: optional(text),
+  /** Address of a server that speaks S3, such as MinIO; absent: Amazon's. */
+  AWS_ENDPOINT_URL_S3: optional(httpAddress),
+  /** Access key for the bucket. It needs `AWS_SECRET_ACCESS_KEY`. Absent: the role of the Pod. */
+  AWS_ACCESS_KEY_ID: optional(text),
+  /** Secret of the access key. */
+  AWS_SECRET_ACCESS_KEY: optional(text),
+  /** Session token of temporary access keys. */
+  AWS_SESSION_TOKEN: optional(text),
+  /** Role for the bucket. EKS sets it if the service account `reconcile` is annotated with a role. */
+  AWS_ROLE_ARN: optional(text),
+  /** File with the token for that role. EKS sets it too. */
+  AWS_WEB_IDENTITY_TOKEN_FILE: optional(file),
+  /** Address that gives keys of the role. EKS sets it if the service account has a Pod Identity association. */
+  AWS_CONTAINER_CREDENTIALS_FULL_URI: optional(httpAddress),
+  /** File with the token for that address. EKS sets it too. */
+  AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: optional(file),
+};
+
+const needsRegion: Agreement = {
+  isMet: ({ ARCHIVE_URL: url, AWS_REGION: region, AWS_ENDPOINT_URL_S3: endpoint }) =>
+    !String(url).startsWith('s3:') || region !== undefined || endpoint !== undefined,
+  at: 'AWS_REGION',
+  problem: 'ARCHIVE_URL is a bucket: name its region, such as eu-central-1',
+};
+const needsWholeKeys: Agreement = {
+  isMet: ({ ARCHIVE_URL: url, AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: secret }) =>
+    !String(url).startsWith('s3:') || (id === undefined) === (secret === undefined),
+  at: 'AWS_SECRET_ACCESS_KEY',
+  problem: 'goes together with AWS_ACCESS_KEY_ID: set both, or none to use the role of the Pod',
+};
+
 export const AdmissionEnvironment = {
   variables: {
     ...server,
@@ -175,6 +216,7 @@ export const ReconcileEnvironment = {
      * see [days of ledger rows](#days-of-ledger-rows).
      */
     RETAIN_DAYS: withDefault(retention, '400'),
+    ...archive,
     ...rules,
     /**
      * `NAMESPACE/NAME` of the Service whose certificate the reconciler issues and renews; absent: you or cert-manager
@@ -193,7 +235,7 @@ export const ReconcileEnvironment = {
     PATH_SECRETS: optional(serviceSegments),
     ...traces,
   },
-  agreements: [needsCluster],
+  agreements: [needsCluster, needsRegion, needsWholeKeys],
 };
 
 /** Variables of the program that removes the operator. */

@@ -58,6 +58,19 @@ export const retention = converted((text): number | 'forever' | undefined => {
   return /^[1-9][0-9]{1,4}$/.test(text) && Number(text) >= 30 ? Number(text) : undefined;
 }, 'is neither a number of days, at least 30, nor `forever`');
 
+/** Where ledger rows are archived: a bucket of S3, or a folder. */
+export type ArchiveAddress =
+  | { readonly type: 'bucket'; readonly url: string; readonly bucket: string; readonly prefix: string }
+  | { readonly type: 'folder'; readonly url: string };
+
+/** A prefix of letters that need no escape: clients of S3 escape the others in different ways. */
+const BUCKET = /^s3:\/\/([a-z0-9][-.a-z0-9]{1,61}[a-z0-9])((?:\/[-._A-Za-z0-9=]+)*)\/?$/;
+export const archiveAddress = converted((text): ArchiveAddress | undefined => {
+  const [, bucket, prefix = ''] = BUCKET.exec(text) ?? [];
+  if (bucket !== undefined) return { type: 'bucket', url: `s3://${bucket}${prefix}`, bucket, prefix: prefix.slice(1) };
+  return /^file:\/\/\/[^?#%]*[^?#%/]\/?$/.test(text) ? { type: 'folder', url: text.replace(/\/$/, '') } : undefined;
+}, 'is neither s3://BUCKET/PREFIX, with letters, digits, -, ., _ and = in the prefix, nor file:///FOLDER');
+
 /** A JSON array of Kubernetes objects. */
 export const objects = converted((text) => {
   const json: unknown = parseJson(text);

@@ -87,6 +87,8 @@ export const SECRET: ReadonlySet<string> = new Set([
   'UPSTASH_REDIS_REST_TOKEN',
   'CREDENTIALS',
   'HYPERDRIVE',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_SESSION_TOKEN',
 ]);
 
 /**

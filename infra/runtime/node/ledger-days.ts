@@ -24,7 +24,7 @@ export async function maintainDays(
     await database.ensureDays();
     if (kept === 'forever') return;
     const now = clock.now();
-    const days = await database.dropDays(kept, now, () => clock.now() - now >= MAX_DELETING);
+    const days = await database.dropDays(kept, now, { isOver: () => clock.now() - now >= MAX_DELETING });
     if (days.length > 0) log.info('days of ledger rows were dropped; sums of current windows stay', { days });
   } catch (error) {
     log.warn('cannot make or drop days of ledger rows', { why: reasonOf(error) });

@@ -289,11 +289,11 @@ test('when the time is over, the rest of the sums is left to the next call, whic
     );
     return row;
   };
-  await database.dropDays(60, Date.now(), () => true);
+  await database.dropDays(60, Date.now(), { isOver: () => true });
   const first = await left();
   expect(first).toMatchObject({ isDone: false });
   expect(first?.hours).toBeGreaterThan(0);
-  await database.dropDays(60, Date.now(), () => false);
+  await database.dropDays(60, Date.now(), { isOver: () => false });
   expect(await left()).toEqual({ hours: 0, opening: '1201', isDone: true });
 });
 

@@ -30,6 +30,40 @@ test.each([
   expect(() => read({ [name]: value })).toThrow(`${name}="${value}": ${problem}`);
 });
 
+test.each([
+  's3://',
+  's3://b',
+  's3://Bucket/x',
+  's3://bucket/ü',
+  's3://bucket//x',
+  'file://folder',
+  'file:///',
+  'https://bucket',
+])('ARCHIVE_URL=%s is refused', (url) => {
+  expect(() => read({ ARCHIVE_URL: url, AWS_REGION: 'eu-central-1' })).toThrow(
+    `ARCHIVE_URL="${url}": is neither s3://BUCKET/PREFIX, with letters, digits, -, ., _ and = in the prefix, nor file:///FOLDER`,
+  );
+});
+
+test('an archive is a bucket, with or without a prefix, or a folder', () => {
+  const bucket = { type: 'bucket', bucket: 'ledger.rows' };
+  for (const [url, address] of [
+    ['s3://ledger.rows', { ...bucket, url: 's3://ledger.rows', prefix: '' }],
+    ['s3://ledger.rows/a/b=c/', { ...bucket, url: 's3://ledger.rows/a/b=c', prefix: 'a/b=c' }],
+    ['file:///var/lib/archive/', { type: 'folder', url: 'file:///var/lib/archive' }],
+  ] as const)
+    expect(read({ ARCHIVE_URL: url, AWS_REGION: 'eu-central-1' }).ARCHIVE_URL).toEqual(address);
+  expect(read({ AWS_ACCESS_KEY_ID: 'AKIA' }).ARCHIVE_URL).toBeUndefined();
+});
+
+test('a bucket needs its region and a whole access key, and no message has the secret', () => {
+  const environment = { ARCHIVE_URL: 's3://bucket', AWS_SECRET_ACCESS_KEY: 'a-secret' };
+  expect(() => read(environment)).toThrow(`the environment is not right:
+  AWS_REGION is not set: ARCHIVE_URL is a bucket: name its region, such as eu-central-1
+  AWS_SECRET_ACCESS_KEY goes together with AWS_ACCESS_KEY_ID: set both, or none to use the role of the Pod`);
+  expect(read({ ARCHIVE_URL: 's3://bucket', AWS_ENDPOINT_URL_S3: 'http://minio:9000' }).AWS_REGION).toBeUndefined();
+});
+
 test('everything that is wrong is said together, and no secret with it', () => {
   const environment = {
     PORT: '65536',

@@ -33,9 +33,9 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{/* Every Pod of the operator meets the restricted profile. */}}
+{{/* Every Pod of the operator meets the restricted profile. `fsGroup`: the group that may write to its volumes. */}}
 {{- define "operator.podSpec" -}}
-securityContext: { runAsNonRoot: true, seccompProfile: { type: RuntimeDefault } }
+securityContext: { runAsNonRoot: true, seccompProfile: { type: RuntimeDefault }{{ with .fsGroup }}, fsGroup: {{ . }}{{ end }} }
 {{- range $field := list "imagePullSecrets" "nodeSelector" "tolerations" "affinity" "priorityClassName" }}
 {{- with index $.Values $field }}
 {{ $field }}: {{ toJson . }}

@@ -1,0 +1,86 @@
+// The ledger rows of a day, as the archive has them: portions in the order of their ids, and what they add up to.
+import type { ArchivedRow, ArchivedScope, RowFigures } from '#core/ports/archive.ts';
+import type { LedgerRowKind } from '#core/ports/ledger-rows.ts';
+import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
+
+/** The ids of a file: from the first up to, but not including, the last. */
+export interface IdRange {
+  readonly from: string;
+  readonly until: string;
+}
+
+/**
+ * Reads the first rows of a range, at least `count` if there are so many: all rows of one id come together, of which
+ * there are at most three. `scopeIds` are not read twice: what the rows refer to is read with them.
+ */
+export async function readRows(
+  session: Session,
+  { from, until }: IdRange,
+  count: number,
+): Promise<ReadonlyArray<ArchivedRow>> {
+  const rows = await session.query<StoredRow>(LIMIT, ROWS, [from, until, count]);
+  const lists = new Map(rows.map(({ scopeIds }) => [scopeIds, scopeIds.slice(1, -1).split(',')]));
+  const scopes = await readScopes(session, new Set([...lists.values()].flat()));
+  const scopesOf = new Map(
+    [...lists].map(([text, ids]) => [text, ids.filter((id) => id !== '').map((id) => scopes.get(id) ?? { id })]),
+  );
+  return rows.map(({ cost, input, output, cachedInput, cacheWrite, scopeIds, ...row }) => ({
+    ...row,
+    cost: BigInt(cost),
+    tokens: {
+      input: Number(input),
+      output: Number(output),
+      cachedInput: Number(cachedInput),
+      cacheWrite: Number(cacheWrite),
+    },
+    scopes: scopesOf.get(scopeIds) ?? [],
+  }));
+}
+
+interface StoredRow extends Omit<ArchivedRow, 'cost' | 'tokens' | 'scopes'> {
+  readonly kind: LedgerRowKind;
+  readonly cost: string;
+  readonly input: string;
+  readonly output: string;
+  readonly cachedInput: string;
+  readonly cacheWrite: string;
+  /** PostgreSQL's array text. */
+  readonly scopeIds: string;
+}
+
+const ROWS = `
+select r.id::text, r.kind, r.instance_uid as "instanceUid", coalesce(i.namespace || '/' || i.name, '') as instance, r.cost::text,
+  r.input_tokens::text as input, r.output_tokens::text as output, r.cached_input_tokens::text as "cachedInput",
+  r.cache_write_tokens::text as "cacheWrite", r.model, r.identifier, r.estimated,
+  extract(epoch from r.settled_at)::float8 * 1000 as "settledAt", r.scope_ids::text as "scopeIds"
+from gateway_operator.ledger_row r left join gateway_operator.instance i on i.uid = r.instance_uid
+where r.id >= $1::uuid and r.id < $2::uuid order by r.id fetch first $3 rows with ties`;
+
+/** Further windows and budgets for models have no claim (decision 0014): of these only the id is known. */
+async function readScopes(session: Session, ids: ReadonlySet<string>): Promise<ReadonlyMap<string, ArchivedScope>> {
+  const found = await session.query<ArchivedScope & { id: string }>(LIMIT, SCOPES, [
+    [...ids].filter((id) => id !== ''),
+  ]);
+  return new Map(found.map((scope) => [scope.id, scope]));
+}
+
+const SCOPES = `
+select scope_id::text as id, kind, alias, holder_namespace as namespace, holder_name as name
+from gateway_operator.claim where scope_id = any($1::uuid[])`;
+
+/** Adds up the rows of a range. */
+export async function readFigures(query: Query, { from, until }: IdRange): Promise<RowFigures> {
+  const [row] = await query<{ rows: string; cost: string; ids: string }>(FIGURES, [from, until]);
+  return { rows: Number(row?.rows), cost: BigInt(row?.cost ?? 0), ids: BigInt(row?.ids ?? 0) };
+}
+
+const FIGURES = `
+select count(*)::text as rows, coalesce(sum(cost), 0)::text as cost,
+  coalesce(sum(('x' || right(id::text, 8))::bit(32)::bigint), 0)::text as ids
+from gateway_operator.ledger_row where id >= $1::uuid and id < $2::uuid`;
+
+/** The lowest id after this one. */
+export function idAfter(id: string): string {
+  const hex = (BigInt(`0x${id.replaceAll('-', '')}`) + 1n).toString(16).padStart(32, '0');
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}

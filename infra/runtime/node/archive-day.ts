@@ -1,0 +1,124 @@
+// The files of one database in the archive: written, compared with PostgreSQL, and read back before a day is dropped.
+import type { ArchivedDays, ArchivedFile, ArchiveLease } from '#adapters/postgres/archived-days.ts';
+import { idAfter } from '#adapters/postgres/archived-rows.ts';
+import type { DropCheck } from '#adapters/postgres/partitions.ts';
+import { type Archive, hasFigures, type RowFigures, type RowFormat } from '#core/ports/archive.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { Log } from '#core/ports/telemetry.ts';
+
+export interface FileSize {
+  /** The maximum rows of a file. */
+  readonly rows: number;
+  /** The rows that are read together: a row group of the file. Between two portions the event loop continues. */
+  readonly portion: number;
+}
+
+/** A portion also has the other rows of its last id: the charge of a closed account, and its correction. */
+const OF_ONE_ID = 2;
+
+/** The time of one resync for the archive. */
+export interface ArchiveTime {
+  /** No file is begun, and no further portion is read: the rest of the time is for what was read. */
+  isHalf(): boolean;
+  /** Aborts at the end of the time. */
+  readonly signal: AbortSignal;
+}
+
+export interface ArchiveContext {
+  readonly archive: Archive;
+  readonly format: RowFormat;
+  readonly days: ArchivedDays;
+  readonly lease: ArchiveLease;
+  readonly size: FileSize;
+  readonly time: ArchiveTime;
+  readonly log: Log;
+}
+
+/** Writes files, the oldest day first, until all are written or the time is half over. */
+export async function writeFiles(context: ArchiveContext, now: () => Millis): Promise<void> {
+  const { days, lease, time } = context;
+  while (!time.isHalf()) {
+    const file = await days.nextFile(lease, now());
+    if (file === undefined) return;
+    await (file.figures === undefined ? writeFile(context, file) : compareFile(context, file, file.figures));
+  }
+}
+
+/** Rows of an old day may have come: the charges of closed accounts, corrections, an old journal. */
+async function compareFile({ days, lease }: ArchiveContext, file: ArchivedFile, figures: RowFigures): Promise<void> {
+  if (hasFigures(await days.figures(file), figures)) await days.compared(lease, file);
+  else await days.lost(lease, file);
+}
+
+/**
+ * Writes the rows of a file. If they are too many, or the time is half over, the rest is another file. A file that is
+ * there is only replaced by one with all of its rows: the rest is written first.
+ */
+async function writeFile(
+  { archive, format, days, lease, size, time }: ArchiveContext,
+  file: ArchivedFile,
+): Promise<void> {
+  const written = format.create();
+  const figures = { rows: 0, cost: 0n, ids: 0n };
+  let end = file.from;
+  for (;;) {
+    const count = Math.min(size.portion, size.rows - figures.rows - OF_ONE_ID);
+    const rows = count > 0 ? await days.rows({ from: end, until: file.until }, count) : [];
+    if (rows.length > 0) written.add(rows);
+    for (const { id, cost } of rows) {
+      figures.rows += 1;
+      figures.cost += cost;
+      figures.ids += BigInt(Number.parseInt(id.slice(-8), 16));
+    }
+    const last = rows.at(-1);
+    if (count > 0 && rows.length < count) end = file.until;
+    else if (last !== undefined) end = idAfter(last.id);
+    if (end === file.until || count <= 0 || time.isHalf()) break;
+  }
+  if (file.isWritten && end !== file.until) return void (await days.split(lease, file, end));
+  if (figures.rows > 0 || file.isWritten) await archive.write(pathOf(lease, file), written.finish(), time.signal);
+  await days.wrote(lease, file, { end, figures });
+}
+
+/** Readers select days by their folders (Hive's form). A file has the name of its first possible id. */
+const pathOf = ({ folder }: ArchiveLease, { day, from }: ArchivedFile): string =>
+  `${folder}/day=${day}/${from}.parquet`;
+
+/** A day is dropped only if its files, read back, have all its rows. */
+export function checkOf(context: ArchiveContext): DropCheck {
+  const { days, lease } = context;
+  return {
+    isReady: (day) => areReadBack(context, day),
+    isComplete: (query, day) => days.hasAllRows(query, lease, day),
+  };
+}
+
+/** Reads the files of a day that were not read back yet. If the time is over, the next resync continues. */
+async function areReadBack(context: ArchiveContext, day: string): Promise<boolean> {
+  const { archive, days, lease, time, log } = context;
+  for (;;) {
+    const file = await days.nextUnread(lease, day);
+    if (file === undefined) return true;
+    const { figures } = file;
+    if (figures === undefined || time.isHalf()) return false;
+    if (await hasRows(context, file, figures)) await days.readBack(lease, file);
+    else {
+      log.warn('a file of the archive lacks ledger rows; it is written again, and its day stays in PostgreSQL', {
+        archive: archive.url,
+        file: pathOf(lease, file),
+      });
+      await days.lost(lease, file);
+      return false;
+    }
+  }
+}
+
+/** Whether the archive has the file with these rows. */
+async function hasRows({ archive, format, lease, time }: ArchiveContext, file: ArchivedFile, figures: RowFigures) {
+  if (figures.rows === 0) return true;
+  const bytes = await archive.read(pathOf(lease, file), time.signal);
+  if (bytes === undefined) return false;
+  // A file that cannot be read has no rows.
+  const found = await format.figuresOf(bytes).catch(() => undefined);
+  return found !== undefined && hasFigures(found, figures);
+}

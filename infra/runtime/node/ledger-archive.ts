@@ -1,0 +1,110 @@
+// The archive of a reconciler on Node: after each resync, days that have ended are written, and old days are dropped.
+import { parquet } from '#adapters/archive/parquet.ts';
+import { createArchivedDays } from '#adapters/postgres/archived-days.ts';
+import type { Database } from '#adapters/postgres/database.ts';
+import { reasonAndCausesOf } from '#core/failure/error-text.ts';
+import type { Archive } from '#core/ports/archive.ts';
+import type { Clock } from '#core/ports/clock.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { Log, Metrics } from '#core/ports/telemetry.ts';
+import { type ArchiveTime, checkOf, type FileSize, writeFiles } from './archive-day.ts';
+
+/** The maximum time of a resync for the archive, all databases together. */
+const MAX_TIME: Millis = 10_000;
+const SIZE: FileSize = { rows: 250_000, portion: 5000 };
+
+export interface LedgerArchiveDependencies {
+  readonly archive: Archive;
+  /** RETAIN_DAYS. */
+  readonly keptDays: number | 'forever';
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, 'set'>;
+  /** Smaller in tests. */
+  readonly size?: FileSize;
+}
+
+export type LedgerArchive = ReturnType<typeof createLedgerArchive>;
+
+export function createLedgerArchive(deps: LedgerArchiveDependencies) {
+  const { archive, keptDays, clock, log, metrics, size = SIZE } = deps;
+  const touched = new Set<Database>();
+  let running: Promise<void> | undefined;
+  let turn = 0;
+  const stopping = new AbortController();
+
+  async function workOn(database: Database, time: ArchiveTime): Promise<void> {
+    const days = createArchivedDays(database.session);
+    const lease = await days.lease(archive.url);
+    // Another reconciler writes to the archive of this database.
+    if (lease === undefined) return;
+    const context = { archive, format: parquet, days, lease, size, time, log };
+    try {
+      await writeFiles(context, clock.now);
+      if (keptDays === 'forever' || time.isHalf()) return;
+      const dropped = await database.dropDays(keptDays, clock.now(), {
+        check: checkOf(context),
+        isOver: time.isReadingOver,
+      });
+      if (dropped.length > 0)
+        log.info('days of ledger rows were dropped; sums of current windows stay', { days: dropped });
+    } finally {
+      // If PostgreSQL does not answer, the lease ends by itself.
+      await days.release(lease).catch(() => undefined);
+    }
+  }
+
+  async function workOnAll(): Promise<void> {
+    const databases = [...touched];
+    touched.clear();
+    turn += 1;
+    const time = beginTime(stopping.signal);
+    // Each resync begins with another database: one with many rows does not keep the others waiting.
+    for (const place of databases.keys()) {
+      const database = databases[(turn + place) % databases.length];
+      if (database === undefined || time.isHalf()) break;
+      await workOn(database, time).catch((error) =>
+        log.warn('cannot write days of ledger rows to the archive; they stay in PostgreSQL', {
+          archive: archive.url,
+          why: reasonAndCausesOf(error),
+        }),
+      );
+    }
+    if (databases.length > 0) await countWaitingDays(databases);
+  }
+
+  async function countWaitingDays(databases: ReadonlyArray<Database>): Promise<void> {
+    let waiting = 0;
+    for (const { session } of databases)
+      waiting += await createArchivedDays(session)
+        .waitingDays(archive.url, clock.now())
+        .catch(() => 0);
+    metrics.set('gateway_operator_archive_waiting_days', waiting);
+  }
+
+  const work = (): Promise<void> => {
+    running ??= workOnAll().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
+  return {
+    /** Takes a database that a resync has used. */
+    add: (database: Database): void => void touched.add(database),
+    /** Writes the days of these databases, for at most 10 s. Never rejects. A second call waits for the first. */
+    work,
+    /** Ends the work in progress: a file is whole in the archive, or not there. */
+    stop: async (): Promise<void> => {
+      stopping.abort(new Error('the reconciler stops'));
+      await running;
+    },
+  };
+}
+
+function beginTime(stopping: AbortSignal): ArchiveTime {
+  const began = performance.now();
+  return {
+    isHalf: () => stopping.aborted || performance.now() - began > MAX_TIME / 2,
+    signal: AbortSignal.any([stopping, AbortSignal.timeout(MAX_TIME)]),
+  };
+}
