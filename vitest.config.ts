@@ -26,10 +26,11 @@ interface Suite {
  * What runs when. `npm test` is for a newcomer. `TEST_ALL=1 npm test`, which CI runs, is everything that fits its 15
  * minutes. `npm run docs:test` applies the samples and runs the commands of the guides. `npm run campaigns` searches
  * orders of events for minutes, kills parts of the whole stack, and has hostile servers, large objects, many instances,
- * a million ledger rows, one fault after the other under load, faults and the walk on other engines, the time of every regular expression, the laws for every
- * shape, the unpacked image, a gateway behind an Ingress or a Gateway, and all runs of random tests. It also runs on both
- * clusters what CI runs on one. A file belongs to the first row that names it. All but `laws` and `unit` start real
- * parts: PostgreSQL, Redis, kubectl, workerd, a real kube-apiserver.
+ * a million ledger rows, one fault after the other under load, faults and the walk on other engines, the time of every
+ * regular expression, the laws for every shape, the unpacked image, a real server that speaks S3, a gateway behind an
+ * Ingress or a Gateway, and all runs of random tests. It also runs on both clusters what CI runs on one. A file belongs
+ * to the first row that names it. All but `laws` and `unit` start real parts: PostgreSQL, Redis, kubectl, workerd, a
+ * real kube-apiserver.
  */
 const SUITES: ReadonlyArray<Suite> = [
   { name: 'laws', when: 'npm test', files: LAWS },
@@ -51,6 +52,7 @@ const SUITES: ReadonlyArray<Suite> = [
       'test/reconcile/laws/*.world.test.ts',
       'test/hostile/*.world.test.ts',
       'infra/adapters/{postgres,redis}/test/hostile.world.test.ts',
+      'infra/adapters/archive/test/bucket.world.test.ts',
       'infra/adapters/postgres/test/{plans,growth,large-claims,portions}.world.test.ts',
       'test/platforms/{image,outside}.world.test.ts',
       'test/rules/regular-expressions.world.test.ts',

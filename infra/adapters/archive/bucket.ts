@@ -106,6 +106,7 @@ async function toUsable(url: string, method: string, response: Response): Promis
   const text = (await response.text()).slice(0, MAX_ERROR);
   const [, code = status === 404 && method === 'GET' && text === '' ? 'NoSuchKey' : ''] =
     /<Code>(\w{1,64})<\/Code>/.exec(text) ?? [];
-  const advice = ADVICE[code] ?? 'The next resync tries again';
+  const unknown = status < 500 ? 'Check ARCHIVE_URL, the access key and its rights' : 'The next resync tries again';
+  const advice = ADVICE[code] ?? unknown;
   return new BucketError(`${url}: ${method} was answered with ${`${status} ${code}`.trim()}. ${advice}`, code);
 }

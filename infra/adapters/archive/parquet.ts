@@ -61,7 +61,7 @@ export const parquet: RowFormat = {
     return {
       add: (rows) => {
         const values = COLUMNS.map(([name, , read]) => ({ name, data: rows.map(read), ...encodingOf(name) }));
-        const scopes = { name: 'scopes', data: rows.map(toScopes()) };
+        const scopes = { name: 'scopes', data: rows.map(toScopes()), statistics: false };
         file.write({ columnData: [...values, scopes], rowGroupSize: rows.length });
       },
       finish: () => {
@@ -97,8 +97,14 @@ export const parquet: RowFormat = {
   },
 };
 
-/** An id is never there twice: a dictionary of ids would be a waste. */
-const encodingOf = (name: string) => (name === 'id' ? { encoding: 'PLAIN' as const } : {});
+/**
+ * An id is never there twice: a dictionary of ids would be a waste. Readers skip row groups by the bounds of ids and
+ * times; others are not worth their time.
+ */
+const encodingOf = (name: string) => ({
+  statistics: name === 'id' || name === 'time',
+  ...(name === 'id' && { encoding: 'PLAIN' as const }),
+});
 
 /** The library would read DECIMAL as a float, and ids as text: as stored, both are exact and cheap. */
 function withoutLogicalTypes(metadata: FileMetaData): FileMetaData {

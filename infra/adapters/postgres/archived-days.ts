@@ -74,13 +74,15 @@ export function createArchivedDays(session: Session) {
     wrote: (lease: ArchiveLease, file: ArchivedFile, { end, figures }: { end: string; figures: RowFigures }) =>
       setFile(lease, file, { end, figures, isWritten: file.isWritten || figures.rows > 0 }),
     /** The file has the rows that PostgreSQL has. */
-    compared: ({ url, lease }: ArchiveLease, { from, inserts }: ArchivedFile) =>
-      session.query(LIMIT, COMPARED, [url, lease, from, inserts]),
+    compared: async ({ url, lease }: ArchiveLease, { from, inserts }: ArchivedFile): Promise<boolean> =>
+      (await session.query(LIMIT, COMPARED, [url, lease, from, inserts])).length > 0,
     /** The rows from `at` on are to be written as another file, and then this file again without them. */
     split: (lease: ArchiveLease, file: ArchivedFile, at: string) =>
       setFile(lease, file, { end: at, isWritten: file.isWritten }),
     /** The archive does not have the file, or not all of its rows: it is to be written again. */
     lost: (lease: ArchiveLease, file: ArchivedFile) => setFile(lease, file, { isWritten: file.isWritten }),
+    /** Without the lease: another reconciler may have written the file too, so it is to be written again. */
+    overwrote: ({ url }: ArchiveLease, { from }: ArchivedFile) => session.query(LIMIT, WRITE_AGAIN, [url, from]),
     /** The next file of a day that was not read back; undefined: all were. */
     nextUnread: async ({ url }: ArchiveLease, day: string): Promise<ArchivedFile | undefined> => {
       const [row] = await session.query<FileRow>(LIMIT, UNREAD, [url, day]);
@@ -195,6 +197,10 @@ following as (
   select url, day, $4::uuid, $5::uuid from changed where $4::uuid <> $5::uuid)
 select from changed`;
 
+const WRITE_AGAIN = `
+update gateway_operator.archived_file set inserts = null, row_count = null, is_read_back = false
+where url = $1 and from_id = $2::uuid`;
+
 const READ_FILES = `
 select ${COLUMNS}, '' as inserts from gateway_operator.archived_file f
 where f.url = $1 and f.day = $2::date and f.is_read_back order by f.from_id`;
@@ -207,7 +213,8 @@ where f.url = $1 and f.day = $2::date and not f.is_read_back order by f.from_id 
 
 const COMPARED = `
 update gateway_operator.archived_file f set inserts = $4::bigint from gateway_operator.archive a
-where a.url = $1 and a.lease = $2::uuid and a.leased_until > now() and f.url = a.url and f.from_id = $3::uuid`;
+where a.url = $1 and a.lease = $2::uuid and a.leased_until > now() and f.url = a.url and f.from_id = $3::uuid
+returning 1`;
 
 const READ_BACK = `
 update gateway_operator.archived_file f set is_read_back = true from gateway_operator.archive a

@@ -40,14 +40,17 @@ export async function writeFiles(context: ArchiveContext, now: () => Millis): Pr
   while (!time.isHalf()) {
     const file = await days.nextFile(lease, now());
     if (file === undefined) return;
-    await (file.figures === undefined ? writeFile(context, file) : compareFile(context, file, file.figures));
+    const isLeased = await (file.figures === undefined
+      ? writeFile(context, file)
+      : compareFile(context, file, file.figures));
+    // A process that was suspended for long leaves the work to the reconciler that has the lease now.
+    if (!isLeased) return;
   }
 }
 
 /** Rows of an old day may have come: the charges of closed accounts, corrections, an old journal. */
-async function compareFile({ days, lease }: ArchiveContext, file: ArchivedFile, figures: RowFigures): Promise<void> {
-  if (hasFigures(await days.figures(file), figures)) await days.compared(lease, file);
-  else await days.lost(lease, file);
+async function compareFile({ days, lease }: ArchiveContext, file: ArchivedFile, figures: RowFigures): Promise<boolean> {
+  return hasFigures(await days.figures(file), figures) ? days.compared(lease, file) : days.lost(lease, file);
 }
 
 /**
@@ -57,7 +60,7 @@ async function compareFile({ days, lease }: ArchiveContext, file: ArchivedFile, 
 async function writeFile(
   { archive, format, days, lease, size, time }: ArchiveContext,
   file: ArchivedFile,
-): Promise<void> {
+): Promise<boolean> {
   const written = format.create();
   const figures = { rows: 0, cost: 0n, ids: 0n };
   let end = file.from;
@@ -75,9 +78,11 @@ async function writeFile(
     else if (last !== undefined) end = idAfter(last.id);
     if (end === file.until || count <= 0 || time.isHalf()) break;
   }
-  if (file.isWritten && end !== file.until) return void (await days.split(lease, file, end));
+  if (file.isWritten && end !== file.until) return days.split(lease, file, end);
   if (figures.rows > 0 || file.isWritten) await archive.write(pathOf(lease, file), written.finish(), time.signal);
-  await days.wrote(lease, file, { end, figures });
+  const isLeased = await days.wrote(lease, file, { end, figures });
+  if (!isLeased) await days.overwrote(lease, file);
+  return isLeased;
 }
 
 /** Readers select days by their folders (Hive's form). A file has the name of its first possible id. */

@@ -280,7 +280,7 @@ test('a row that PostgreSQL has and the file lacks keeps its day, whatever the c
   expect(await duck(SUMS)).toEqual(before);
 });
 
-test('of several reconcilers one writes, and another continues if it dies', async () => {
+test('of several reconcilers one writes', async () => {
   await book(...[3, 4, 5, 6].flatMap((days) => [rowAt(days), rowAt(days)]));
   const plain = createFolder(pathToFileURL(folder).href);
   const written: string[] = [];
@@ -296,12 +296,45 @@ test('of several reconcilers one writes, and another continues if it dies', asyn
   expect(written.toSorted()).toEqual(files());
   expect(files()).toHaveLength(4);
   expect(log.lines).toEqual([]);
-  // A process that died has left its lease.
-  await book(rowAt(7));
-  await server.query(connection, `update gateway_operator.archive set leased_until = now() + interval '1 minute'`);
-  await reconciler()();
-  expect(files()).toHaveLength(4);
+});
+
+test('a process that is suspended or killed in the middle of a day: another one continues, and the first changes nothing when it wakes up', async () => {
+  await book(...Array.from({ length: 30 }, () => rowAt(3)), rowAt(4));
+  const plain = createFolder(pathToFileURL(folder).href);
+  const suspended = Promise.withResolvers<void>();
+  const awake = Promise.withResolvers<void>();
+  let writes = 0;
+  const archive: Archive = {
+    ...plain,
+    write: async (path, bytes, signal) => {
+      writes += 1;
+      if (writes === 3) {
+        suspended.resolve();
+        await awake.promise;
+      }
+      await plain.write(path, bytes, signal);
+    },
+  };
+  const size = { rows: 12, portion: 5 };
+  const first = reconciler({ archive, size })();
+  await suspended.promise;
+  await reconciler({ size })();
+  expect(files()).toHaveLength(2);
   await server.query(connection, `update gateway_operator.archive set leased_until = now() - interval '1 second'`);
-  await reconciler()();
-  expect(files()).toHaveLength(5);
+  await reconciler({ size })();
+  const before = await stored();
+  expect(await duck(SUMS)).toEqual(before);
+  awake.resolve();
+  await first;
+  expect(writes).toBe(3);
+  expect(await duck(SUMS)).toEqual(before);
+  // Its file may be older than the one that it replaced, so it is written again.
+  const unsure = await server.query(
+    connection,
+    'select from_id from gateway_operator.archived_file where row_count is null',
+  );
+  expect(unsure).toHaveLength(1);
+  await reconciler({ size })();
+  expect(waiting()).toBe(0);
+  expect(log.lines).toEqual([]);
 });
