@@ -1,55 +1,27 @@
 // The archive in a real server that speaks S3: versitygw, named by VERSITYGW.
-import { spawnSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { describeArchive } from '#core/ports/test/archive.promises.ts';
 import { BUCKET, KEYS } from '../../../../test/support/bucket-server.ts';
-import { type Child, startChild } from '../../../../test/support/child.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
-import { temporaryFolder } from '../../../../test/support/temporary-folder.ts';
-import { freePort } from '../../../platforms/local/state/ports.ts';
+import { startVersitygw, whyNoVersitygw } from '../../../../test/support/versitygw.ts';
 import { createBucket } from '../bucket.ts';
 
-const VERSITYGW = process.env.VERSITYGW ?? 'versitygw';
-const whyNot =
-  spawnSync(VERSITYGW, ['--version']).status === 0
-    ? undefined
-    : 'VERSITYGW names no versitygw (go install github.com/versity/versitygw/cmd/versitygw@v1.8.0)';
 const { region, ...keys } = KEYS;
 const signal = new AbortController().signal;
 
-describeUnless(whyNot, 'versitygw', () => {
-  let server: Child;
-  let endpoint: string;
+describeUnless(whyNoVersitygw, 'versitygw', () => {
+  let server: Awaited<ReturnType<typeof startVersitygw>>;
   beforeAll(async () => {
-    const folder = temporaryFolder();
-    for (const name of ['root', 'metadata']) mkdirSync(join(folder, name));
-    mkdirSync(join(folder, 'root', BUCKET));
-    const port = `127.0.0.1:${await freePort(0, 'any')}`;
-    endpoint = `http://${port}`;
-    server = startChild(
-      VERSITYGW,
-      ['--port', port, '--region', region, 'posix', '--sidecar', join(folder, 'metadata'), join(folder, 'root')],
-      { env: { ...process.env, ROOT_ACCESS_KEY: keys.accessKeyId, ROOT_SECRET_KEY: keys.secretAccessKey } },
-    );
-    await server.until(() =>
-      fetch(endpoint).then(
-        () => true,
-        () => false,
-      ),
-    );
+    server = await startVersitygw();
   });
-  afterAll(async () => {
-    await server.end();
-  });
+  afterAll(() => server.stop());
 
   const bucketWith = (own: Partial<typeof keys> = {}, bucket = BUCKET, inRegion = region) =>
     createBucket(
       { url: `s3://${bucket}/some/where`, bucket, prefix: 'some/where' },
       {
         region: inRegion,
-        endpoint,
+        endpoint: server.url,
         keys: () => Promise.resolve({ ...keys, ...own }),
         fetch: globalThis.fetch,
         now: Date.now,
