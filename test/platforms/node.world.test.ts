@@ -4,17 +4,22 @@ import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import OpenAI, { type APIError } from 'openai';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createDatabase } from '#adapters/postgres/database.ts';
 import { REQUEST_DEADLINE } from '#core/ledger/timeout.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
+import { DAY, idAt, ledgerRowOf } from '#core/ports/test/ledger-row.fixture.ts';
 import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
 import { openCertificates } from '../../infra/platforms/local/cluster/certificates.ts';
 import { freePort } from '../../infra/platforms/local/state/ports.ts';
 import { startConnectProxy } from '../doubles/connect-proxy.ts';
 import { keyValueOf } from '../gateway/instance.ts';
+import { bookLedgerRows } from '../support/book-rows.ts';
+import { BUCKET, KEYS, startBucketServer } from '../support/bucket-server.ts';
 import { type Child, startChild } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
 import { whyNoRedis } from '../support/redis.ts';
 import { linkBundles, sharedPostgres } from '../support/shared-servers.ts';
+import { silentLog } from '../support/silent-log.ts';
 import { testUnless } from '../support/skip-unless.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type Mounts, mountSample } from './mounts.ts';
@@ -66,6 +71,38 @@ describe('the Node bundles', () => {
       const report = await resyncOnce(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
       expect(report).toMatchObject({ observed: { GatewayInstance: 1, VirtualKey: 2, User: 1, Team: 1 }, failed: {} });
       expect(report.actions.WriteStatus).toBeUndefined();
+    });
+
+    test('days of ledger rows that have ended are written to the bucket of ARCHIVE_URL, through the proxy', async () => {
+      const [bucket, proxy] = await Promise.all([startBucketServer(), startConnectProxy()]);
+      onTestFinished(async () => void (await Promise.all([bucket.close(), proxy.close()])));
+      const database = createDatabase(world.database, { log: silentLog });
+      await bookLedgerRows(database, 'an-instance', [ledgerRowOf({ id: idAt(Date.now() - 3 * DAY) })]);
+      await database.close();
+      const reconcile = await startReconcile(bundle('reconcile'), {
+        ...{ KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one', HTTP_PROXY: proxy.url },
+        ...{
+          ARCHIVE_URL: `s3://${BUCKET}/days`,
+          AWS_ENDPOINT_URL_S3: bucket.url.replace('127.0.0.1', 's3.example.com'),
+        },
+        ...{
+          AWS_REGION: KEYS.region,
+          AWS_ACCESS_KEY_ID: KEYS.accessKeyId,
+          AWS_SECRET_ACCESS_KEY: KEYS.secretAccessKey,
+        },
+      });
+      expect((await reconcile.ask()).status).toBe(200);
+      await eventually(
+        () => [...bucket.objects.values()].map((file) => file.subarray(-4).toString()),
+        (endings) => endings.join() === 'PAR1',
+      );
+      expect(proxy.asked[0]).toMatch(/^s3\.example\.com:/);
+      await eventually(
+        async () => (await fetch(reconcile.metrics)).text(),
+        (text) => text.includes('gateway_operator_archive_waiting_days 0'),
+      );
+      expect(await reconcile.stop()).toBe(0);
+      await world.postgres.query(world.database, 'delete from gateway_operator.ledger_row');
     });
 
     test('a resync of a cluster that does not answer says so: 503', async () => {
