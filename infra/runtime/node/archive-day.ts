@@ -18,8 +18,8 @@ const OF_ONE_ID = 2;
 
 /** The time of one resync for the archive. */
 export interface ArchiveTime {
-  /** No file is begun, and no further portion is read: the rest of the time is for what was read. */
-  isHalf(): boolean;
+  /** No file is begun, and no further portion is read: the rest of the time is for writing what was read. */
+  isReadingOver(): boolean;
   /** Aborts at the end of the time. */
   readonly signal: AbortSignal;
 }
@@ -34,10 +34,10 @@ export interface ArchiveContext {
   readonly log: Log;
 }
 
-/** Writes files, the oldest day first, until all are written or the time is half over. */
+/** Writes files, the oldest day first, until all are written or the time for reading is over. */
 export async function writeFiles(context: ArchiveContext, now: () => Millis): Promise<void> {
   const { days, lease, time } = context;
-  while (!time.isHalf()) {
+  while (!time.isReadingOver()) {
     const file = await days.nextFile(lease, now());
     if (file === undefined) return;
     const isLeased = await (file.figures === undefined
@@ -54,7 +54,7 @@ async function compareFile({ days, lease }: ArchiveContext, file: ArchivedFile, 
 }
 
 /**
- * Writes the rows of a file. If they are too many, or the time is half over, the rest is another file. A file that is
+ * Writes the rows of a file. If they are too many, or the time for reading is over, the rest is another file. A file that is
  * there is only replaced by one with all of its rows: the rest is written first.
  */
 async function writeFile(
@@ -76,7 +76,7 @@ async function writeFile(
     const last = rows.at(-1);
     if (count > 0 && rows.length < count) end = file.until;
     else if (last !== undefined) end = idAfter(last.id);
-    if (end === file.until || count <= 0 || time.isHalf()) break;
+    if (end === file.until || count <= 0 || time.isReadingOver()) break;
   }
   if (file.isWritten && end !== file.until) return days.split(lease, file, end);
   if (figures.rows > 0 || file.isWritten) await archive.write(pathOf(lease, file), written.finish(), time.signal);
@@ -105,7 +105,7 @@ async function areReadBack(context: ArchiveContext, day: string): Promise<boolea
     const file = await days.nextUnread(lease, day);
     if (file === undefined) return true;
     const { figures } = file;
-    if (figures === undefined || time.isHalf()) return false;
+    if (figures === undefined || time.isReadingOver()) return false;
     if (await hasRows(context, file, figures)) await days.readBack(lease, file);
     else {
       log.warn('a file of the archive lacks ledger rows; it is written again, and its day stays in PostgreSQL', {

@@ -11,7 +11,13 @@ import { type ArchiveTime, checkOf, type FileSize, writeFiles } from './archive-
 
 /** The maximum time of a resync for the archive, all databases together. */
 const MAX_TIME: Millis = 10_000;
-const SIZE: FileSize = { rows: 250_000, portion: 5000 };
+/** The part of it in which rows are read. The rest is for writing them. */
+const MAX_READING: Millis = 7_000;
+/** After a resync that failed, less is read; after one that did not, more again. A slow bucket gets smaller files. */
+const AFTER_FAILURE = 0.5;
+const AFTER_SUCCESS = 1.1;
+const MIN_READING: Millis = 500;
+const SIZE: FileSize = { rows: 250_000, portion: 2500 };
 
 export interface LedgerArchiveDependencies {
   readonly archive: Archive;
@@ -31,6 +37,7 @@ export function createLedgerArchive(deps: LedgerArchiveDependencies) {
   const touched = new Set<Database>();
   let running: Promise<void> | undefined;
   let turn = 0;
+  let reading = MAX_READING;
   const stopping = new AbortController();
 
   async function workOn(database: Database, time: ArchiveTime): Promise<void> {
@@ -41,7 +48,7 @@ export function createLedgerArchive(deps: LedgerArchiveDependencies) {
     const context = { archive, format: parquet, days, lease, size, time, log };
     try {
       await writeFiles(context, clock.now);
-      if (keptDays === 'forever' || time.isHalf()) return;
+      if (keptDays === 'forever' || time.isReadingOver()) return;
       const dropped = await database.dropDays(keptDays, clock.now(), {
         check: checkOf(context),
         isOver: time.isReadingOver,
@@ -58,27 +65,33 @@ export function createLedgerArchive(deps: LedgerArchiveDependencies) {
     const databases = [...touched];
     touched.clear();
     turn += 1;
-    const time = beginTime(stopping.signal);
+    const time = beginTime(stopping.signal, reading);
+    let hasFailed = false;
     // Each resync begins with another database: one with many rows does not keep the others waiting.
     for (const place of databases.keys()) {
       const database = databases[(turn + place) % databases.length];
-      if (database === undefined || time.isHalf()) break;
-      await workOn(database, time).catch((error) =>
+      if (database === undefined || time.isReadingOver()) break;
+      await workOn(database, time).catch((error) => {
+        if (stopping.signal.aborted) return;
+        hasFailed = true;
         log.warn('cannot write days of ledger rows to the archive; they stay in PostgreSQL', {
           archive: archive.url,
           why: reasonAndCausesOf(error),
-        }),
-      );
+        });
+      });
     }
+    const next = reading * (hasFailed ? AFTER_FAILURE : AFTER_SUCCESS);
+    reading = Math.min(Math.max(next, MIN_READING), MAX_READING);
     if (databases.length > 0) await countWaitingDays(databases);
   }
 
   async function countWaitingDays(databases: ReadonlyArray<Database>): Promise<void> {
-    let waiting = 0;
-    for (const { session } of databases)
-      waiting += await createArchivedDays(session)
-        .waitingDays(archive.url, clock.now())
-        .catch(() => 0);
+    const counts = await Promise.allSettled(
+      databases.map(({ session }) => createArchivedDays(session).waitingDays(archive.url, clock.now())),
+    );
+    // While a database cannot be asked, the metric stays as it was.
+    if (counts.some(({ status }) => status === 'rejected')) return;
+    const waiting = counts.reduce((sum, count) => sum + (count.status === 'fulfilled' ? count.value : 0), 0);
     metrics.set('gateway_operator_archive_waiting_days', waiting);
   }
 
@@ -101,10 +114,10 @@ export function createLedgerArchive(deps: LedgerArchiveDependencies) {
   };
 }
 
-function beginTime(stopping: AbortSignal): ArchiveTime {
+function beginTime(stopping: AbortSignal, reading: Millis): ArchiveTime {
   const began = performance.now();
   return {
-    isHalf: () => stopping.aborted || performance.now() - began > MAX_TIME / 2,
+    isReadingOver: () => stopping.aborted || performance.now() - began > reading,
     signal: AbortSignal.any([stopping, AbortSignal.timeout(MAX_TIME)]),
   };
 }
