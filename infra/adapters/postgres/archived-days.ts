@@ -1,8 +1,10 @@
 // The record of what an archive has: files of ledger rows by day, each of a range of ids (docs/operate/archive.md).
+import * as z from 'zod';
 import { hasFigures, type RowFigures } from '#core/ports/archive.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { type IdRange, readFigures, readRows } from './archived-rows.ts';
 import { DAY, lowestId } from './partitions.ts';
+import { checkRows } from './row.ts';
 import { hasTable } from './schema.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
@@ -49,7 +51,7 @@ export function createArchivedDays(session: Session) {
   return {
     /** Undefined: another reconciler has the lease. */
     lease: async (url: string): Promise<ArchiveLease | undefined> => {
-      const [row] = await session.query<ArchiveLease>(LIMIT, TAKE, [url, LEASE]);
+      const [row] = checkRows(LeaseRowSchema, await session.query<LeaseRow>(LIMIT, TAKE, [url, LEASE]));
       return row && { url, lease: row.lease, folder: row.folder };
     },
     release: ({ url, lease }: ArchiveLease) => session.query(LIMIT, RELEASE, [url, lease]),
@@ -58,7 +60,10 @@ export function createArchivedDays(session: Session) {
      * last file of a day comes first: rows that leave the range of a file are already in the file after it.
      */
     nextFile: async ({ url }: ArchiveLease, now: Millis): Promise<ArchivedFile | undefined> => {
-      const [row] = await session.query<FileRow>(LIMIT, NEXT, [url, now, SETTLED_AFTER / 1000]);
+      const [row] = checkRows(
+        FileRowSchema,
+        await session.query<FileRow>(LIMIT, NEXT, [url, now, SETTLED_AFTER / 1000]),
+      );
       return row && toFile(row);
     },
     /** The number of days that ended 48 hours ago and whose rows may not all be in the archive. */
@@ -85,7 +90,7 @@ export function createArchivedDays(session: Session) {
     overwrote: ({ url }: ArchiveLease, { from }: ArchivedFile) => session.query(LIMIT, WRITE_AGAIN, [url, from]),
     /** The next file of a day that was not read back; undefined: all were. */
     nextUnread: async ({ url }: ArchiveLease, day: string): Promise<ArchivedFile | undefined> => {
-      const [row] = await session.query<FileRow>(LIMIT, UNREAD, [url, day]);
+      const [row] = checkRows(FileRowSchema, await session.query<FileRow>(LIMIT, UNREAD, [url, day]));
       return row && toFile(row);
     },
     /** The file was read back, and has the rows of its figures. */
@@ -122,11 +127,22 @@ interface FileChange {
   readonly isWritten: boolean;
 }
 
-interface FileRow extends Omit<ArchivedFile, 'figures'> {
-  readonly rows: string | null;
-  readonly cost: string | null;
-  readonly ids: string | null;
-}
+// A tenant's database may answer anything, and these texts become the path of a file.
+const Uuid = z.string().regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+const Digits = z.string().regex(/^-?\d{1,40}$/);
+const LeaseRowSchema = z.object({ lease: Uuid, folder: Uuid });
+const FileRowSchema = z.object({
+  day: z.string().regex(/^\d{4}-\d{2}-\d{2}$/),
+  from: Uuid,
+  until: Uuid,
+  isWritten: z.boolean(),
+  inserts: z.string(),
+  rows: Digits.nullable(),
+  cost: Digits.nullable(),
+  ids: Digits.nullable(),
+});
+type LeaseRow = z.output<typeof LeaseRowSchema>;
+type FileRow = z.output<typeof FileRowSchema>;
 
 const toFile = ({ rows, cost, ids, ...file }: FileRow): ArchivedFile => ({
   ...file,
