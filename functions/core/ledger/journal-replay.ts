@@ -29,7 +29,7 @@ type RecordOf<Type> = Extract<JournalRecord, { type: Type }>;
 
 /**
  * Replays a journal: the accounts that it names, the rows of settled and unsettled requests, and the ids of finished
- * records. Records may come twice and in any order within an id.
+ * records. The oldest records come first; a record may come twice.
  */
 export function replay(records: ReadonlyArray<JournalRecord>, now: Millis) {
   const accounts = new Set<string>();
