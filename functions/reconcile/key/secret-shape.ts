@@ -146,20 +146,40 @@ export function comparedParts(
   template: VirtualKey['spec']['secretTemplate'],
 ): Pick<PresentSecret, 'labels' | 'annotations'> {
   const record = parseRecord(annotations[TEMPLATE_ANNOTATION]);
-  const pick = (texts: Texts, names: ReadonlyArray<string>) =>
-    Object.fromEntries(names.flatMap((name) => (Object.hasOwn(texts, name) ? [[name, texts[name] ?? '']] : [])));
-  const names = (part: 'labels' | 'annotations') => [...Object.keys(template?.[part] ?? {}), ...record[part]];
+  const pick = (part: 'labels' | 'annotations', texts: Texts, own: ReadonlyArray<string>) => {
+    const desired: Texts = template?.[part] ?? {};
+    const ofTemplate = [...Object.keys(desired), ...record[part]].map((name) => {
+      const text = ownMember(desired, name);
+      return [name, text !== undefined && text === texts[name] ? text : ANOTHER_TEXT] as const;
+    });
+    const ofOperator = own.map((name) => {
+      const text = texts[name] ?? '';
+      return [
+        name,
+        text.length > (name === TEMPLATE_ANNOTATION ? MAX_RECORD : MAX_TEXT) ? ANOTHER_TEXT : text,
+      ] as const;
+    });
+    return Object.fromEntries([...ofTemplate, ...ofOperator].filter(([name]) => Object.hasOwn(texts, name)));
+  };
   return {
-    labels: pick(labels, [...Object.keys(OWNED_LABELS), RETAINED_LABEL, ...names('labels')]),
-    annotations: pick(annotations, [
+    labels: pick('labels', labels, [...Object.keys(OWNED_LABELS), RETAINED_LABEL]),
+    annotations: pick('annotations', annotations, [
       KEY_UID_ANNOTATION,
       PREVIOUS_UIDS_ANNOTATION,
       TEMPLATE_ANNOTATION,
       BLOCKED_ANNOTATION,
-      ...names('annotations'),
     ]),
   };
 }
+
+/**
+ * Stands for a text that is wrong anyway. A run keeps what it has read of thousands of Secrets, and each may have 256 KiB
+ * of annotations.
+ */
+const ANOTHER_TEXT = '';
+/** The maximum characters of an annotation of the operator, and of the one that names parts of the template. */
+const MAX_TEXT = 1024;
+const MAX_RECORD = 16_384;
 
 /** People may have edited the annotation: a damaged one counts as empty. */
 function parseRecord(text = 'null'): z.output<typeof TemplateRecord> {

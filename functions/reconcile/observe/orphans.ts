@@ -33,6 +33,9 @@ import { valueIn } from './keys.ts';
 import { ifServed, toOwnObjectView } from './objects.ts';
 
 /** An object that a claim names, with only what is compared: the owner of a database may name objects of a megabyte. */
+/** Longer than any uid: the owner of a namespace chooses the text. */
+const MAX_UID = 128;
+
 interface ClaimedObject {
   readonly uid: string | undefined;
   /** Of a Secret with our label: the VirtualKey that the Secret was created for, and the marks of a retained key. */
@@ -142,7 +145,7 @@ function createLookUp(cluster: Cluster) {
       const { uid, labels, annotations } = secret.metadata;
       return {
         uid,
-        keyUid: annotations?.[KEY_UID_ANNOTATION],
+        keyUid: annotations?.[KEY_UID_ANNOTATION]?.slice(0, MAX_UID),
         isRetained: labels?.[RETAINED_LABEL] === 'true',
         isBlocked: annotations?.[BLOCKED_ANNOTATION] === 'true',
       };

@@ -4,10 +4,12 @@ import { beforeEach, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
+import { OWNED_LABELS } from '#crds/names/group.ts';
 import { createHarness, type Harness, URL } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
-import { shapeOf } from '../key/secret-shape.ts';
+import { comparedParts, KEY_UID_ANNOTATION, shapeOf } from '../key/secret-shape.ts';
 
+const FROM_TEMPLATE = 'auth.gateway-operator.dev/from-template';
 const MARK = `\${baseURL}`;
 const LABEL = 'argocd.argoproj.io/secret-type';
 const NOTE = 'reflector.example.com/reflects';
@@ -116,4 +118,26 @@ test('nothing is planned for a template with too many placeholders; other keys w
     'spec.secretTemplate.data: Invalid value: may have at most 64 `${` in all its texts',
   );
   expect(await harness.ready(virtualKeys, 'other')).toBe('True Ready');
+});
+
+test('of the annotations of a Secret, a run keeps only what may be right', () => {
+  const long = 'x'.repeat(250_000);
+  const metadata = {
+    name: 'chat-key',
+    labels: OWNED_LABELS,
+    annotations: {
+      [KEY_UID_ANNOTATION]: long,
+      [FROM_TEMPLATE]: JSON.stringify({ labels: [], annotations: ['example.com/old', 'example.com/note'] }),
+      'example.com/old': long,
+      'example.com/note': 'as in the template',
+      'example.com/of-others': long,
+    },
+  };
+  const { annotations } = comparedParts(metadata, { annotations: { 'example.com/note': 'as in the template' } });
+  expect(annotations).toEqual({
+    [KEY_UID_ANNOTATION]: '',
+    [FROM_TEMPLATE]: metadata.annotations[FROM_TEMPLATE],
+    'example.com/old': '',
+    'example.com/note': 'as in the template',
+  });
 });
