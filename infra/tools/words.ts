@@ -79,7 +79,7 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
   {
     pattern: /\bgateway operator\.(entry(?! rejected)|charge|account charge)\b/i,
     places: TEXT,
-    use: 'the table ledger_row, second_sum, expired_row',
+    use: 'the table ledger_row, ledger_set, expired_row',
   },
   { pattern: /\b(account|uncorrected) charges?\b/i, places: NAMES, use: 'expired row' },
   { pattern: /\b(add|take|unreserved) charges?\b/i, places: NAMES, use: 'ended request' },

@@ -14,7 +14,8 @@ const COLLECTED = 240_000;
 async function ledgerRowsFor({ host, port, username, password, dbname }: Endpoints['database'], model: string) {
   const client = new pg.Client({ host, port, user: username, password, database: dbname });
   await client.connect();
-  const text = 'select count(*)::int as count from gateway_operator.ledger_row where model = $1 and cost > 0';
+  const text = `select count(*)::int as count
+    from gateway_operator.ledger_row r join gateway_operator.ledger_set s on s.id = r.set_id where s.model = $1 and r.cost > 0`;
   const { rows } = await client.query<{ count: number }>(text, [model]).finally(() => client.end());
   return rows[0]?.count;
 }

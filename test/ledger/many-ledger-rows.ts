@@ -79,7 +79,9 @@ export async function fillWith(rowCount: number, connection: DatabaseConnection)
 const KEY = `('00000000-0000-7000-8000-' || lpad(to_hex(key), 12, '0'))::uuid`;
 const ACCOUNT = KEY.replace('-7000-', '-4000-');
 const ID = `(lpad(to_hex(time), 12, '0') || '70008000' || lpad(to_hex(n), 12, '0'))::uuid`;
-const SECOND_ID = `(lpad(to_hex(time - time % 1000), 12, '0') || '00000000000000000000')::uuid`;
+/** A set for each day, key and list of scopes. */
+const SET_ID = `(lpad(to_hex(time - time % ${DAY}), 12, '0') || lpad(to_hex(n % 2), 8, '0') || lpad(to_hex(key), 12, '0'))::uuid`;
+const TWICE = (bound: number) => `case when n % 2 = 0 then array[${bound}, ${bound}] else array[${bound}] end`;
 const CHARGED_SCOPES = `case when n % 2 = 0 then array[${KEY}, '${BUSY}'::uuid] else array[${KEY}] end`;
 
 function statementsFor(rowCount: number): ReadonlyArray<string> {
@@ -96,10 +98,12 @@ function statementsFor(rowCount: number): ReadonlyArray<string> {
     // Ledger rows are inserted in the order of ids, so that an hour is contiguous.
     `create temp table made as select n, (${BEGIN} + n::bigint * ${END - BEGIN} / ${rowCount}) as time, 1 + n * ${keys}::bigint / ${rowCount} as key
       from generate_series(1, ${rowCount - 1}) n`,
-    `insert into gateway_operator.ledger_row select ${ID}, 'settled', '${INSTANCE}', 5, 1, 1, 0, 0, 'small', 'small-1', false,
-        to_timestamp(time / 1000.0), ${CHARGED_SCOPES}, array[${BEGIN}, ${BEGIN}], array[${END}, ${END}] from made`,
-    `insert into gateway_operator.second_sum (scope_id, from_id, amount) select ${KEY}, ${SECOND_ID}, 5 from made`,
-    `insert into gateway_operator.second_sum (scope_id, from_id, amount) select '${BUSY}', ${SECOND_ID}, sum(5) from made where n % 2 = 0 group by 2`,
+    `insert into gateway_operator.ledger_set (id, instance_uid, model, identifier, estimated, scope_ids, window_starts, window_ends)
+      select ${SET_ID}, '${INSTANCE}', 'small', 'small-1', false, ${CHARGED_SCOPES}, ${TWICE(BEGIN)}, ${TWICE(END)} from made
+      on conflict (id) do nothing`,
+    `insert into gateway_operator.ledger_row (id, set_id, kind, cost, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens,
+        settled_at)
+      select ${ID}, ${SET_ID}, 'settled', 5, 1, 1, 0, 0, to_timestamp(time / 1000.0) from made`,
     `insert into gateway_operator.sum select ${KEY}, ${BEGIN}, ${END}, 5 * count(*) from made group by key`,
     `insert into gateway_operator.sum select '${BUSY}', ${BEGIN}, ${END}, 5 * count(*) from made where n % 2 = 0`,
     `insert into gateway_operator.hour_sum select ${KEY}, time / 3600000, 5 * count(*) from made group by key, 2 order by 2`,

@@ -5,6 +5,7 @@ import { createAdditions } from '#adapters/postgres/additions.ts';
 import { ADD_SUMS, INSERT, toColumns } from '#adapters/postgres/insert-batch.ts';
 import { EXPIRED_ROWS, RECORD_BATCH, ROWS } from '#adapters/postgres/ledger-database.ts';
 import { SELECT_BOOKED, SUMS } from '#adapters/postgres/ledger-queries.ts';
+import { ABSENT_SETS, createSets, INSERT_SETS, sortSets, toSetColumns } from '#adapters/postgres/ledger-sets.ts';
 import { FIND } from '#adapters/postgres/policies.ts';
 import { RECOUNT, recountValues } from '#adapters/postgres/recount.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
@@ -35,6 +36,8 @@ interface Statement {
   readonly name: string;
   readonly text: string;
   readonly values: ReadonlyArray<unknown>;
+  /** Runs before, in the same transaction, and is not measured. */
+  readonly before?: { readonly text: string; readonly values: ReadonlyArray<unknown> };
   /** Index look-ups by the size of the query: an index with one more level may add as many blocks. */
   readonly lookups: number;
 }
@@ -42,10 +45,12 @@ interface Statement {
 /** In a small index some ids share a block. */
 const NEIGHBOURS = 20;
 /**
- * Look-ups of a new ledger row: its existence, the row, and its scope's second, recount, sum and hour, each found and
- * written.
+ * Look-ups of a new ledger row: its existence, the row, its set in an index, and its scope's recount, sum and hour, each
+ * found and written.
  */
 const PER_LEDGER_ROW = 10;
+/** Look-ups of a new set: its existence, the row, and each of its scopes. */
+const PER_SET = 4;
 const DAY = 86_400_000;
 const DAYS_30 = { start: END - 45 * DAY - 1000, end: END - 15 * DAY - 1000 };
 
@@ -62,6 +67,7 @@ export function hotStatements(rowCount: number): ReadonlyArray<Statement> {
   const ids = some(20, perDay).map((number) => idOf(Math.ceil(60 * perDay) + number, rowCount));
   const batch = (count: number) =>
     scopes(count).map((scopeId) => newLedgerRow([scopeId, BUSY].map((each) => ({ scopeId: each, window: WINDOW }))));
+  const newSets = sortSets(createSets(INSTANCE).of(batch(1000)));
   const accounts = some(20, keys).map(accountNumber);
   const hash = createHash('sha256')
     .update(aliasOf(Math.floor(keys / 2)))
@@ -80,10 +86,9 @@ export function hotStatements(rowCount: number): ReadonlyArray<Statement> {
       values: [ids, ids[0], ids.at(-1)],
     },
     {
-      lookups: 2 * 500,
+      lookups: 3 * 500,
       name: 'insert them once more: all are there',
-      text: INSERT,
-      values: [INSTANCE, ...toColumns(booked(rowCount))],
+      ...insertionOf(booked(rowCount)),
     },
     {
       lookups: 4,
@@ -92,10 +97,21 @@ export function hotStatements(rowCount: number): ReadonlyArray<Statement> {
       values: [INSTANCE, accounts[9], 2, 20, 1, false],
     },
     {
+      lookups: 1000 + NEIGHBOURS,
+      name: 'which sets of a thousand ledger rows are missing',
+      text: ABSENT_SETS,
+      values: [newSets.map(({ id }) => id), newSets[0]?.id, newSets.at(-1)?.id],
+    },
+    {
+      lookups: PER_SET * 1000,
+      name: 'insert the sets of a thousand ledger rows',
+      text: INSERT_SETS,
+      values: [INSTANCE, ...toSetColumns(newSets)],
+    },
+    {
       lookups: PER_LEDGER_ROW * 1000,
       name: 'insert a thousand ledger rows of an account',
-      text: INSERT,
-      values: [INSTANCE, ...toColumns(batch(1000))],
+      ...insertionOf(batch(1000)),
     },
     {
       lookups: PER_LEDGER_ROW * 1000,
@@ -116,12 +132,21 @@ export function hotStatements(rowCount: number): ReadonlyArray<Statement> {
       values: [INSTANCE, accounts[0], null, null, null, 10_000],
     },
     {
-      lookups: 30 * 24 + 5,
+      // Each hour, and at an edge the rows of an hour and the two sets of each of its keys, which have ten rows each.
+      lookups: 30 * 24 + 5 + Math.ceil(perDay / 24 / 70) + 2 * Math.ceil(perDay / 24 / 10) * 3,
       name: 'recount 30 days of the busy team',
       text: RECOUNT,
       values: recountValues([{ scopeId: BUSY, window: DAYS_30 }]),
     },
   ];
+}
+
+/** The statement that inserts these rows, whose sets are there. */
+function insertionOf(rows: ReadonlyArray<LedgerRow>): Pick<Statement, 'text' | 'values' | 'before'> {
+  const sets = createSets(INSTANCE);
+  const values = toColumns(rows, sets.idOf);
+  const before = { text: INSERT_SETS, values: [INSTANCE, ...toSetColumns(sortSets(sets.of(rows)))] };
+  return { text: INSERT, values, before };
 }
 
 /** The values of the only statement of a small batch. */
@@ -175,8 +200,9 @@ export async function touchedBy(
   }
 }
 
-async function explain(client: pg.Client, { text, values }: Statement, settings: string): Promise<BlockCount> {
+async function explain(client: pg.Client, { text, values, before }: Statement, settings: string): Promise<BlockCount> {
   await client.query(`begin; ${settings}; prepare asked as ${text}`);
+  if (before !== undefined) await client.query(before.text, [...before.values]);
   const explained = `explain (analyze, buffers, format json) execute asked(${values.map(toLiteral).join(', ')})`;
   // The first run also reads a table's catalog.
   await client.query(`savepoint first; ${explained}; rollback to first`);

@@ -27,7 +27,8 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
     (
       await harness.postgres.query<{ kind: string; cost: string }>(
         harness.connection,
-        `select kind, cost::text as cost from gateway_operator.ledger_row where '${scopeId}' = any(scope_ids)`,
+        `select kind, cost::text as cost from gateway_operator.ledger_row r
+          join gateway_operator.ledger_set s on s.id = r.set_id where '${scopeId}' = any(scope_ids)`,
       )
     ).map(({ kind, cost }) => ({ kind, cost: BigInt(cost) }));
   const spendBy = async (url: string, { value }: Key): Promise<bigint | undefined> => {

@@ -84,8 +84,9 @@ const base64 = ({
 const spendOf = ({ currentSpend }: ReportedState): number => Math.round(Number(currentSpend) * 1e9);
 const resetOf = ({ budgetResetDate }: ReportedState): number => Math.floor(Date.parse(budgetResetDate ?? '') / 1000);
 
-const SPENT_BY_SECONDS = `select sum(amount)::text as spent from gateway_operator.second_sum
-  where scope_id = (select scope_id from gateway_operator.claim where alias = 'lengthened')`;
+const SPENT_BY_LEDGER_ROWS = `select sum(r.cost)::text as spent
+  from gateway_operator.ledger_row r join gateway_operator.ledger_set s on s.id = r.set_id
+  where (select scope_id from gateway_operator.claim where alias = 'lengthened') = any(s.scope_ids)`;
 
 const missing = whyNoRedis();
 
@@ -189,7 +190,7 @@ describeUnless(missing, 'two gateway processes on one store', () => {
       await resync();
       const status = (await world.cluster.get(keys, 'default', 'lengthened'))?.status as ReportedState;
       const all = [status, ...(await Promise.all(gateways.both.map((gateway) => toldBy(gateway, value))))];
-      const [row] = await world.postgres.query<{ spent: string }>(world.database, SPENT_BY_SECONDS);
+      const [row] = await world.postgres.query<{ spent: string }>(world.database, SPENT_BY_LEDGER_ROWS);
       return {
         entries: Number(row?.spent),
         spends: all.map(spendOf),

@@ -103,17 +103,23 @@ async function insertRejected(
 }
 
 /** The reason why PostgreSQL refuses the rows of `work`, which is then undone; undefined if it accepts them. */
-async function refusalIn(query: Query, work: () => Promise<void>): Promise<string | undefined> {
+export async function refusalIn(query: Query, work: () => Promise<void>): Promise<string | undefined> {
   await query('savepoint batch');
   try {
     await work();
     return undefined;
   } catch (error) {
-    // Classes 22 (data), 23 (integrity) and 54 (limits) are about the rows.
-    if (!(error instanceof pg.DatabaseError && /^(22|23|54)/.test(error.code ?? ''))) throw error;
+    const refusal = refusalOf(error);
     await query('rollback to savepoint batch; release savepoint batch');
-    return `${error.code}: ${error.message}`;
+    return refusal;
   }
+}
+
+/** The reason in an error that is about the rows: of class 22 (data), 23 (integrity) or 54 (limits). Throws any other. */
+export function refusalOf(error: unknown): string {
+  if (error instanceof pg.DatabaseError && /^(22|23|54)/.test(error.code ?? ''))
+    return `${error.code}: ${error.message}`;
+  throw error;
 }
 
 function toJson(row: LedgerRow): string {

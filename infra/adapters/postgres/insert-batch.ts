@@ -1,10 +1,18 @@
-// The statements that write a batch of an account: its ledger rows in portions, then the additions of new rows to sums
-// and hours, in portions too.
+// The statements that write a batch of an account: its sets and its ledger rows in portions, then the additions of new
+// rows to sums and hours, in portions too.
 import type { LedgerRow, LedgerRowKind } from '#core/ports/ledger-rows.ts';
-import type { ScopeWindow } from '#core/ports/policy.ts';
 import { createAdditions } from './additions.ts';
-import { type BookingTransaction, insertAll } from './booking.ts';
+import { type BookingTransaction, insertAll, refusalIn } from './booking.ts';
 import { inPortions } from './ledger-queries.ts';
+import {
+  ABSENT_SETS,
+  createSets,
+  INSERT_SETS,
+  type LedgerSet,
+  type LedgerSets,
+  sortSets,
+  toSetColumns,
+} from './ledger-sets.ts';
 import { literal } from './literal.ts';
 import type { Query } from './session.ts';
 
@@ -18,17 +26,37 @@ interface RowsToInsert {
   readonly epoch: number;
   readonly storeCalls: number;
   readonly rows: ReadonlyArray<LedgerRow>;
+  /** The sets of the rows, which were written before the transaction. Absent: they are written in it. */
+  readonly sets?: LedgerSets;
+}
+
+/**
+ * Writes the sets of a batch that this process does not know and that are not there, in the order in which all bookings
+ * write them. Before the transaction of the batch, so that no other process waits for them until it is booked: sets
+ * whose batch is not booked leave with their day.
+ */
+export async function writeSets(
+  query: Query,
+  instanceUid: string,
+  sets: LedgerSets,
+  rows: ReadonlyArray<LedgerRow>,
+): Promise<ReadonlyArray<LedgerSet>> {
+  const ofRows = await inPortions(rows, async (portion) => sets.of(portion), PORTION);
+  const unknown = sortSets(ofRows.filter(({ isKnown }) => !isKnown));
+  const absent = await inPortions(unknown, (portion) => absentSets(query, portion), PORTION);
+  await insertSets(query, instanceUid, absent);
+  return unknown;
 }
 
 /**
  * Writes the rows that are not there yet and adds them to the sums. Returns the rejected ids. Batches cannot deadlock,
- * because all of them write in one order: rows by id, then sums by scope, all of `sum` before `hour_sum`, and the row
- * of the epoch last.
+ * because all of them write in one order: sets by id, rows by id, then sums by scope, all of `sum` before `hour_sum`,
+ * and the row of the epoch last.
  */
 export async function insertBatch(
   booking: BookingTransaction,
   instanceUid: string,
-  { rows, epoch, storeCalls }: RowsToInsert,
+  { rows, epoch, storeCalls, sets: written }: RowsToInsert,
 ): Promise<ReadonlyArray<string>> {
   const { query, partitions } = booking;
   const sorted = rows.toSorted(byIdAndKind);
@@ -36,13 +64,30 @@ export async function insertBatch(
     query,
     sorted.map(({ id }) => id),
   );
+  const sets = written ?? createSets(instanceUid);
+  // If PostgreSQL refuses a set, each portion writes its own sets, and the bad row is found by halves.
+  if (written === undefined)
+    await refusalIn(query, async () => void (await writeSets(query, instanceUid, sets, sorted)));
   const additions = createAdditions();
   const insert = async (portion: ReadonlyArray<LedgerRow>): Promise<void> =>
-    additions.add(await insertNew(query, instanceUid, portion));
+    additions.add(await insertNew(query, instanceUid, portion, sets));
   const rejected = await inPortions(sorted, (portion) => insertAll(booking, instanceUid, portion, insert), PORTION);
   for (const { columns, isLast } of additions.portions())
     await query(ADD_SUMS, [...columns, instanceUid, epoch, isLast ? storeCalls : 0]);
   return rejected;
+}
+
+async function absentSets(query: Query, sets: ReadonlyArray<LedgerSet>): Promise<ReadonlyArray<LedgerSet>> {
+  const ids = sets.map(({ id }) => id);
+  const rows = await query<{ id: string }>(ABSENT_SETS, [`{${ids.join(',')}}`, ids[0], ids.at(-1)]);
+  return among(sets, new Set(rows.map(({ id }) => id)));
+}
+
+const among = (sets: ReadonlyArray<LedgerSet>, ids: ReadonlySet<string>): ReadonlyArray<LedgerSet> =>
+  ids.size === 0 ? [] : sets.filter(({ id }) => ids.has(id));
+
+async function insertSets(query: Query, instanceUid: string, sets: ReadonlyArray<LedgerSet>): Promise<void> {
+  await inPortions(sets, (portion) => query(INSERT_SETS, [instanceUid, ...toSetColumns(portion)]), PORTION);
 }
 
 const byIdAndKind = (one: LedgerRow, other: LedgerRow): number => {
@@ -50,31 +95,54 @@ const byIdAndKind = (one: LedgerRow, other: LedgerRow): number => {
   return one.kind < other.kind ? -1 : 1;
 };
 
-/** Inserts rows; returns those that are new. If the same (id, kind) comes twice, the first row counts. */
+/**
+ * Inserts rows; returns those that are new. If the same (id, kind) comes twice, the first row counts. Sets that are
+ * gone, or were never written, are written first.
+ */
 async function insertNew(
   query: Query,
   instanceUid: string,
   rows: ReadonlyArray<LedgerRow>,
+  sets: LedgerSets,
 ): Promise<ReadonlyArray<LedgerRow>> {
-  const [row] = await query<{ newKeys: ReadonlyArray<string> | null }>(INSERT, [instanceUid, ...toColumns(rows)]);
+  const values = toColumns(rows, sets.idOf);
+  const [first] = await query<Inserted>(INSERT, values);
+  const absent = first?.absent.length ? among(sortSets(sets.of(rows)), new Set(first.absent)) : [];
+  await insertSets(query, instanceUid, absent);
+  const [row] = absent.length === 0 ? [first] : await query<Inserted>(INSERT, values);
   if (row === undefined || row.newKeys === null) return rows;
   const newKeys = new Set(row.newKeys);
   return rows.filter(({ id, kind }) => newKeys.delete(id + kind));
 }
 
-/** Returns the keys of the new rows; null if all rows are new. */
+interface Inserted {
+  readonly newKeys: ReadonlyArray<string> | null;
+  readonly absent: ReadonlyArray<string>;
+}
+
+/**
+ * Returns the keys of the new rows; null if all rows are new. If a set is absent, inserts nothing and returns the
+ * absent ones. So every booked row has its set, and no day is dropped between the look-up and the end of the
+ * transaction. The bounds of the ids exclude the other days. `is null`, not `not exists`: each set is looked up in its
+ * index, however many sets the day has.
+ */
 export const INSERT = `
-with inserted as (
-  insert into gateway_operator.ledger_row (instance_uid, id, kind, cost, input_tokens, output_tokens, cached_input_tokens,
-      cache_write_tokens, model, identifier, estimated, settled_at, scope_ids, window_starts, window_ends)
-  select $1, id, kind, cost, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens, model, identifier, estimated,
-    to_timestamp(settled_at / 1000.0::float8), ($14::uuid[])[first:last], ($15::bigint[])[first:last], ($16::bigint[])[first:last]
-  from unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[], $10::text[],
-      $11::boolean[], $12::bigint[], $13::int[], $17::int[])
-    as t (id, kind, cost, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens, model, identifier, estimated,
-      settled_at, first, last)
+with t as materialized (
+  select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+    $9::bigint[]) as t (id, set_id, kind, cost, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens, settled_at)),
+absent as materialized (
+  select set_id from (select distinct set_id from t) as named
+  where (select true from gateway_operator.ledger_set s where s.id = set_id and s.id >= $10::uuid and s.id <= $11::uuid) is null),
+inserted as (
+  insert into gateway_operator.ledger_row (id, set_id, kind, cost, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens,
+      settled_at)
+  select id, set_id, kind, cost, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens,
+    to_timestamp(settled_at / 1000.0::float8)
+  from t where not exists (select from absent)
   on conflict (id, kind) do nothing returning id, kind)
-select case when count(*) < cardinality($2::uuid[]) then coalesce(array_agg(id::text || kind), '{}') end as "newKeys" from inserted`;
+select case when count(*) < cardinality($1::uuid[]) then coalesce(array_agg(id::text || kind), '{}') end as "newKeys",
+  array(select set_id::text from absent) as absent
+from inserted`;
 
 /**
  * New rows are added up by scope, window and second, and all sums are made from these totals. `from_id`: the lowest
@@ -88,8 +156,6 @@ with added as materialized (
   from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::uuid[], $5::numeric[])
     as t (scope_id, window_start, window_end, from_id, amount)
   group by scope_id, window_start, window_end, from_id),
-seconds as (
-  insert into gateway_operator.second_sum (scope_id, from_id, amount) select scope_id, from_id, amount from added),
 counted as (
   select scope_id, window_start, window_end, amount from added
   union all
@@ -111,32 +177,20 @@ hours as (
 update gateway_operator.store_epoch set store_calls = $11
 where (select count(*) from hours) >= 0 and instance_uid = $9 and epoch = $10 and store_calls < $11`;
 
-/** One array per column of `INSERT`. Rows that share a list of scope windows write the list once. */
-export function toColumns(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<unknown> {
-  const firsts = new Map<LedgerRow['scopeWindows'], number>();
-  const scopeWindows: ScopeWindow[] = [];
-  for (const row of rows) {
-    if (firsts.has(row.scopeWindows)) continue;
-    firsts.set(row.scopeWindows, scopeWindows.length + 1);
-    scopeWindows.push(...row.scopeWindows);
-  }
-  const first = (row: LedgerRow): number => firsts.get(row.scopeWindows) ?? 0;
+/** One array per column of `INSERT`, and the bounds of the sets. */
+export function toColumns(rows: ReadonlyArray<LedgerRow>, setIdOf: LedgerSets['idOf']): ReadonlyArray<unknown> {
+  const setIds = rows.map(setIdOf);
   return [
     literal(rows, ({ id }) => id),
+    `{${setIds.join(',')}}`,
     literal(rows, ({ kind }): LedgerRowKind => kind),
     literal(rows, ({ cost }) => cost),
     literal(rows, ({ tokens }) => tokens.input),
     literal(rows, ({ tokens }) => tokens.output),
     literal(rows, ({ tokens }) => tokens.cachedInput),
     literal(rows, ({ tokens }) => tokens.cacheWrite),
-    rows.map(({ model }) => model),
-    rows.map(({ identifier }) => identifier),
-    literal(rows, ({ estimated }) => estimated),
     literal(rows, ({ settledAt }) => settledAt),
-    literal(rows, first),
-    literal(scopeWindows, ({ scopeId }) => scopeId),
-    literal(scopeWindows, ({ window }) => window.start),
-    literal(scopeWindows, ({ window }) => window.end),
-    literal(rows, (row) => first(row) + row.scopeWindows.length - 1),
+    setIds.reduce((low, id) => (id < low ? id : low), setIds[0] ?? ''),
+    setIds.reduce((high, id) => (id > high ? id : high), ''),
   ];
 }

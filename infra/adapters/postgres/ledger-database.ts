@@ -5,14 +5,15 @@ import type { AccountClosing, Batch, BatchOutcome, ExpiredRow, LedgerDatabase } 
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
-import { type BookingDependencies, type BookingTransaction, inBooking } from './booking.ts';
+import { type BookingDependencies, type BookingTransaction, inBooking, refusalOf } from './booking.ts';
 import { EPOCH_LOCK } from './epochs.ts';
 import { toExpiredRows } from './expired-rows.ts';
-import { insertBatch } from './insert-batch.ts';
+import { insertBatch, writeSets } from './insert-batch.ts';
 import { createQueries, inPortions } from './ledger-queries.ts';
+import { createKnownSets, createSets, type LedgerSets } from './ledger-sets.ts';
 import { literal } from './literal.ts';
 import { BOOKING_LOCK } from './recount.ts';
-import { GATEWAY_LIMIT, type Query } from './session.ts';
+import { BACKGROUND_LIMIT, GATEWAY_LIMIT, type Query } from './session.ts';
 
 interface LedgerDatabaseDependencies extends BookingDependencies {
   readonly random: Random;
@@ -21,9 +22,23 @@ interface LedgerDatabaseDependencies extends BookingDependencies {
 export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceUid: string): LedgerDatabase {
   const query: Query = (...call) => deps.session.query(GATEWAY_LIMIT, ...call);
   const queries = createQueries(deps.session);
+  const known = createKnownSets();
+  const writeSetsOf = async ({ rows }: Batch, sets: LedgerSets): Promise<void> => {
+    const ask: Query = (...call) => deps.session.query(BACKGROUND_LIMIT, ...call);
+    try {
+      for (const set of await writeSets(ask, instanceUid, sets, rows)) known.add(set);
+    } catch (error) {
+      // PostgreSQL refuses a set, or has no partition for it: the transaction of the batch writes them.
+      refusalOf(error);
+    }
+  };
   return {
     ...queries,
-    bookBatch: (batch) => inBooking(deps, (booking) => book(booking, instanceUid, batch)),
+    bookBatch: async (batch) => {
+      const sets = createSets(instanceUid, known);
+      await writeSetsOf(batch, sets);
+      return inBooking(deps, (booking) => book(booking, instanceUid, batch, sets));
+    },
     close: (closing) => inBooking(deps, (booking) => close({ ...booking, ...deps, instanceUid }, closing)),
     accountRows: async (accounts) =>
       new Map(await inPortions(accounts, (portion) => rowsOf(query, instanceUid, portion))),
@@ -36,6 +51,7 @@ async function book(
   booking: BookingTransaction,
   instanceUid: string,
   batch: Batch,
+  sets: LedgerSets,
 ): Promise<{ readonly outcome: BatchOutcome; readonly rejected: ReadonlyArray<string> }> {
   const { query } = booking;
   const { account, closesAccount = false, rows, epoch, storeCalls } = batch;
@@ -46,7 +62,10 @@ async function book(
   if (outcome !== 'booked') return { outcome, rejected: [] };
   // Between two accounts, the process only knows the count of calls of the lost store, which must not be recorded.
   const knownStoreCalls = account === undefined ? 0 : storeCalls;
-  return { outcome, rejected: await insertBatch(booking, instanceUid, { rows, epoch, storeCalls: knownStoreCalls }) };
+  return {
+    outcome,
+    rejected: await insertBatch(booking, instanceUid, { rows, epoch, storeCalls: knownStoreCalls, sets }),
+  };
 }
 
 /**

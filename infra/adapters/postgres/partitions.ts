@@ -11,6 +11,8 @@ const LOCK = 7_203_418_866;
 type Day = number;
 
 export const DAY: Millis = 86_400_000;
+/** The tables with a partition of each day, in the order in which a booking locks them. */
+const TABLES = ['ledger_set', 'ledger_row'];
 /**
  * The last day with a partition. Our ids have times from 1970 to 2199; PostgreSQL refuses a row with another time.
  */
@@ -26,10 +28,15 @@ const DROP_WAIT: Millis = 100;
 
 /** The lowest UUID of this millisecond: no id of this time or later is below it. */
 export function lowestId(time: Millis): string {
+  return uuidAt(time, '0'.repeat(20));
+}
+
+/** The UUID of this millisecond with these 20 hexadecimal digits. */
+export function uuidAt(time: Millis, digits: string): string {
   const hex = Math.min(Math.max(Math.ceil(time), 0), 2 ** 48 - 1)
     .toString(16)
     .padStart(12, '0');
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-${digits.slice(0, 4)}-${digits.slice(4, 8)}-${digits.slice(8)}`;
 }
 
 /** Conditions of the drop of a day. Days are like `2026-01-31`. */
@@ -140,7 +147,7 @@ const suffixOf = (day: Day): string => new Date(day * DAY).toISOString().slice(0
 async function presentOf(query: Query, days: ReadonlyArray<Day>): Promise<ReadonlyArray<Day>> {
   const suffixes = days.map(suffixOf);
   const rows = await query<{ day: string }>(PRESENT, [
-    suffixes.flatMap((suffix) => [`ledger_row_${suffix}`, `second_sum_${suffix}`]),
+    suffixes.flatMap((suffix) => [`ledger_set_${suffix}`, `ledger_row_${suffix}`]),
   ]);
   const present = new Set(rows.map(({ day }) => day));
   return days.filter((_, index) => present.has(suffixes[index] ?? ''));
@@ -154,7 +161,7 @@ where n.nspname = 'gateway_operator' and c.relname = any($1::text[]) group by 1 
 async function makeDay(query: Query, day: Day): Promise<void> {
   const suffix = suffixOf(day);
   const range = `from ('${lowestId(day * DAY)}') to ('${lowestId((day + 1) * DAY)}')`;
-  for (const table of ['ledger_row', 'second_sum']) {
+  for (const table of TABLES) {
     if (await hasTable(query, `${table}_${suffix}`)) continue;
     const name = `gateway_operator.${table}_${suffix}`;
     await query(`create table ${name} (like gateway_operator.${table} including all);
@@ -193,8 +200,8 @@ present as (
     join pg_catalog.pg_class c on c.oid = i.inhrelid
     join pg_catalog.pg_class p on p.oid = i.inhparent
     join pg_catalog.pg_namespace n on n.oid = p.relnamespace
-  where n.nspname = 'gateway_operator' and p.relname in ('ledger_row', 'second_sum')
-    and c.relname ~ '^(ledger_row|second_sum)_[0-9]{4}_[0-9]{2}_[0-9]{2}$'
+  where n.nspname = 'gateway_operator' and p.relname in ('ledger_set', 'ledger_row')
+    and c.relname ~ '^(ledger_set|ledger_row)_[0-9]{4}_[0-9]{2}_[0-9]{2}$'
     and right(c.relname, 10) < (select to_char(day, 'YYYY_MM_DD') from bound)
   order by 1 limit $2)
 select (select day::text from bound) as "keptFrom", array(select day from present order by 1) as days`;
@@ -216,8 +223,7 @@ async function tryDropDay(session: Session, day: string, check: DropCheck | unde
       if ((await check?.isComplete(query, date)) === false) return false;
       await lockDays(query);
       await query(KEEP_FROM, [new Date(Date.parse(date) + DAY).toISOString().slice(0, 10)]);
-      for (const table of ['ledger_row', 'second_sum'])
-        await query(`drop table if exists gateway_operator.${table}_${day}`);
+      for (const table of TABLES) await query(`drop table if exists gateway_operator.${table}_${day}`);
       await query('delete from gateway_operator.archived_file where day = $1::date', [date]);
       return true;
     } catch (error) {

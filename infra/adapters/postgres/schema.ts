@@ -129,37 +129,37 @@ create table gateway_operator.key_value (
 );
 create unique index key_value_hash on gateway_operator.key_value (hash) where retired_at is null;
 
+-- What many ledger rows of a day share: one row for each different content. The id is made from the day and the content
+-- (ledger-sets.ts): its time is in the day, which decides the partition.
+create table gateway_operator.ledger_set (
+  id uuid primary key,
+  instance_uid text not null,
+  model text not null,
+  identifier text not null,
+  estimated boolean not null,
+  -- The charged scopes, and the window of each: the n-th elements belong together.
+  scope_ids uuid[] not null,
+  window_starts bigint[] not null,
+  window_ends bigint[] not null
+) partition by range (id);
+create index ledger_set_scopes on gateway_operator.ledger_set using gin (scope_ids);
+
 -- Ledger rows: append-only. The id is a UUIDv7: its time decides the partition, and (id, kind) is unique in all of them.
 create table gateway_operator.ledger_row (
   id uuid not null,
-  kind text not null check (kind in ('settled', 'expired', 'correction')),
-  instance_uid text not null,
+  -- A row of ledger_set, of the same day.
+  set_id uuid not null,
   -- The charge of a closed account is negative if its corrections are larger than the rest (expired-rows.ts).
   cost bigint not null check (cost >= 0 or kind <> 'settled'),
   input_tokens bigint not null,
   output_tokens bigint not null,
   cached_input_tokens bigint not null,
   cache_write_tokens bigint not null,
-  model text not null,
-  identifier text not null,
-  estimated boolean not null,
   settled_at timestamptz(3) not null,
-  -- The charged scopes, and the window of each: the n-th elements belong together.
-  scope_ids uuid[] not null,
-  window_starts bigint[] not null,
-  window_ends bigint[] not null,
+  kind text not null check (kind in ('settled', 'expired', 'correction')),
   primary key (id, kind)
 ) partition by range (id);
-
--- Sums by the second of the ledger row's id, for the edges of a recount: one row per scope, second and batch. Windows
--- begin with whole seconds.
-create table gateway_operator.second_sum (
-  scope_id uuid not null,
-  -- The lowest UUID of the second.
-  from_id uuid not null,
-  amount numeric not null
-) partition by range (from_id);
-create index second_sum_scope on gateway_operator.second_sum (scope_id, from_id) include (amount);
+create index ledger_row_set on gateway_operator.ledger_row (set_id);
 
 -- The sum of each counter: a scope in a window.
 create table gateway_operator.sum (

@@ -33,7 +33,7 @@ export async function verify(
   by: keyof typeof KINDS = 'process',
 ): Promise<Verification> {
   const wrong = harness.kind === 'memory' ? [] : await untilRest(harness);
-  const { charged, seconds } = await settled(harness);
+  const { charged, hours } = await settled(harness);
   const { spent, problems } = await (harness.kind === 'memory' ? askForCounters(harness) : compareCounters(harness));
   wrong.push(...problems);
   const billed = costOf(harness);
@@ -45,8 +45,8 @@ export async function verify(
     if (cost < whole) wrong.push(`${whole - cost} nano-dollars of completed replies were not charged`);
     if (cost > whole + doubtful) wrong.push(`${cost - whole - doubtful} nano-dollars too much were charged`);
     if (cost > key.limit + doubtful) wrong.push(`a limit of ${key.limit} was exceeded: ${cost}`);
-    if ((seconds.get(key.scopeId) ?? 0n) !== cost)
-      wrong.push(`ledger rows are ${cost}, their sums by second are ${seconds.get(key.scopeId)}`);
+    if ((hours.get(key.scopeId) ?? 0n) !== cost)
+      wrong.push(`ledger rows are ${cost}, their sums by hour are ${hours.get(key.scopeId)}`);
     if (spent.get(key.scopeId) !== cost)
       wrong.push(`ledger rows are ${cost}, their sum or counter is ${spent.get(key.scopeId)}`);
   }
@@ -71,11 +71,12 @@ const costOf =
     return size === undefined ? 0n : BigInt(size.input) * PRICE.input + BigInt(size.output) * PRICE.output;
   };
 
-const BY_LEDGER_ROW = `select scope_id, sum(cost)::text as cost from gateway_operator.ledger_row, unnest(scope_ids) as scope_id
+const BY_LEDGER_ROW = `select scope_id, sum(cost)::text as cost
+  from gateway_operator.ledger_row r join gateway_operator.ledger_set s on s.id = r.set_id, unnest(scope_ids) as scope_id
   group by scope_id order by scope_id`;
-const BY_SECOND = `select scope_id, sum(amount)::text as cost from gateway_operator.second_sum group by scope_id order by scope_id`;
+const BY_HOUR = `select scope_id, sum(amount)::text as cost from gateway_operator.hour_sum group by scope_id order by scope_id`;
 
-/** The spend of each scope by its ledger rows and by its sums of seconds, when nothing is in flight. */
+/** The spend of each scope by its ledger rows and by its sums of hours, when nothing is in flight. */
 async function settled({ postgres, connection }: Harness) {
   const read = async (text: string): Promise<ReadonlyMap<string, bigint>> => {
     const rows = await postgres.query<{ scope_id: string; cost: string }>(connection, text);
@@ -85,7 +86,7 @@ async function settled({ postgres, connection }: Harness) {
   return eventually(
     async () => {
       await pause(1500);
-      return { charged: await read(BY_LEDGER_ROW), seconds: await read(BY_SECOND) };
+      return { charged: await read(BY_LEDGER_ROW), hours: await read(BY_HOUR) };
     },
     ({ charged }) => {
       const now = [...charged].join();

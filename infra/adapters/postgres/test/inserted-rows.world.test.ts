@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import { idAt, ledgerRowOf, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
 import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts';
 import { bookLedgerRows } from '../../../../test/support/book-rows.ts';
@@ -28,7 +29,7 @@ beforeEach(async () => {
   open.push(database);
 });
 
-const partitions = async (table: 'ledger_row' | 'second_sum') => {
+const partitions = async (table: 'ledger_row' | 'ledger_set') => {
   const rows = await server.query<{ name: string }>(
     connection,
     `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -62,10 +63,15 @@ test('a ledger row keeps all that was said about it, to the nano-dollar and the 
   await bookLedgerRows(database, 'instance-1', [entry]);
   const [charged] = entry.scopeWindows;
   expect(
-    await server.query(connection, 'select *, settled_at::text, scope_ids::text from gateway_operator.ledger_row'),
+    await server.query(
+      connection,
+      `select r.*, s.*, r.id, settled_at::text, scope_ids::text
+      from gateway_operator.ledger_row r join gateway_operator.ledger_set s on s.id = r.set_id`,
+    ),
   ).toEqual([
     {
       id: entry.id,
+      set_id: expect.any(String),
       kind: 'settled',
       instance_uid: 'instance-1',
       cost: '9223372036854775807',
@@ -84,36 +90,98 @@ test('a ledger row keeps all that was said about it, to the nano-dollar and the 
   ]);
 });
 
-test('what a scope paid in one second is one row a batch, and the second is that of the reservation', async () => {
-  const second = Date.UTC(2026, 10, 15, 12, 0, 1);
+const SETS = `select (select count(*)::int from gateway_operator.ledger_set) as sets,
+  array(select s.scope_ids::text || s.model || s.estimated from gateway_operator.ledger_row r
+    left join gateway_operator.ledger_set s on s.id = r.set_id order by r.id) as named`;
+const setsOf = async () => (await server.query<{ sets: number; named: string[] }>(connection, SETS))[0];
+
+test('ledger rows of a day with the same scopes, windows and model share a set', async () => {
+  const noon = Date.UTC(2026, 10, 15, 12);
   const [two, three] = [scopeNumber(2), scopeNumber(3)].map((scopeId) => ({ scopeId, window: WINDOW }));
-  const [first, ...others] = [0, 999, 1000].map((later) => ledgerRowOf({ id: idAt(second + later), cost: 5n }));
-  if (first === undefined || two === undefined || three === undefined) throw new Error('nothing to book');
-  const nobody = ledgerRowOf({ id: idAt(second), scopeWindows: [] });
-  await bookLedgerRows(database, 'instance-1', [
-    { ...first, scopeWindows: [two, three] },
-    nobody,
-    ...others.map((entry) => ({ ...entry, scopeWindows: [three] })),
-  ]);
-  await bookLedgerRows(database, 'instance-1', [
-    { ...ledgerRowOf({ id: idAt(second + 1), cost: 7n }), scopeWindows: [three] },
-  ]);
-  const sums = await server.query(
+  if (two === undefined || three === undefined) throw new Error('nothing to book');
+  const longer = { ...three, window: { ...WINDOW, end: WINDOW.end + 1 } };
+  const ofEach = [
+    { scopeWindows: [two, three] },
+    { scopeWindows: [two, three] },
+    { scopeWindows: [three, two] },
+    { scopeWindows: [two, longer] },
+    { scopeWindows: [] },
+    { scopeWindows: [two, three], model: 'large' },
+    { scopeWindows: [two, three], estimated: true },
+  ];
+  const book = (time: number) =>
+    bookLedgerRows(
+      database,
+      'instance-1',
+      ofEach.map((part, place) => ledgerRowOf({ id: idAt(time + place), ...part })),
+    );
+  await book(noon);
+  const { model } = ledgerRowOf();
+  const [both, reversed] = [`{${two.scopeId},${three.scopeId}}`, `{${three.scopeId},${two.scopeId}}`];
+  const named = [
+    ...[both, both, reversed, both, '{}'].map((scopes) => `${scopes}${model}false`),
+    `${both}largefalse`,
+    `${both}${model}true`,
+  ];
+  expect(await setsOf()).toEqual({ sets: 6, named });
+  await book(noon + 1000);
+  expect(await setsOf()).toEqual({ sets: 6, named: [...named, ...named] });
+  await book(noon + 86_400_000);
+  expect(await setsOf()).toEqual({ sets: 12, named: [...named, ...named, ...named] });
+});
+
+test('processes that book the same new sets in any order at the same time wait for each other at most, and each set is there once', async () => {
+  const databases = Array.from({ length: 4 }, () => createDatabase(connection, { log }));
+  open.push(...databases);
+  const noon = Date.UTC(2026, 10, 15, 12);
+  const scopes = Array.from({ length: 3000 }, (_, number) => ({ scopeId: scopeNumber(number), window: WINDOW }));
+  // More than one statement takes, in an order of ids that differs between the processes.
+  const rowsOf = (place: number) => {
+    const ofProcess = place % 2 === 0 ? scopes : scopes.toReversed();
+    return ofProcess.map((charged, later) =>
+      ledgerRowOf({ id: idAt(noon + later), cost: 1n, scopeWindows: [charged] }),
+    );
+  };
+  const booked = await Promise.all(databases.map((each, place) => bookLedgerRows(each, 'instance-1', rowsOf(place))));
+  expect(booked).toEqual(databases.map(() => ({ rejected: [] })));
+  expect(await count('ledger_set')).toBe(3000);
+  const without = 'ledger_row r where not exists (select from gateway_operator.ledger_set s where s.id = r.set_id)';
+  expect([await count('ledger_row'), await count(without)]).toEqual([12_000, 0]);
+  expect(new Set((await database.sums(scopes)).map(({ spent }) => spent))).toEqual(new Set([4n]));
+});
+
+test.each([
+  ['a set that a database lost in a failover', 'delete from gateway_operator.ledger_set'],
+  [
+    'a set of a day that a person dropped, and another process made again',
+    `drop table gateway_operator.ledger_row_2026_11_15; drop table gateway_operator.ledger_set_2026_11_15;
+    create table gateway_operator.ledger_set_2026_11_15 partition of gateway_operator.ledger_set
+      for values from ('${lowestId(Date.UTC(2026, 10, 15))}') to ('${lowestId(Date.UTC(2026, 10, 16))}');
+    create table gateway_operator.ledger_row_2026_11_15 partition of gateway_operator.ledger_row
+      for values from ('${lowestId(Date.UTC(2026, 10, 15))}') to ('${lowestId(Date.UTC(2026, 10, 16))}')`,
+  ],
+])('%s is written again, although the process knows it', async (_, lose) => {
+  const ledger = database.ledgerDatabase('instance-1', (count) => new Uint8Array(count));
+  const row = () => ledgerRowOf({ id: idAt(Date.UTC(2026, 10, 15, 12)), cost: 1n });
+  const book = (rows: ReadonlyArray<LedgerRow>) => ledger.bookBatch({ epoch: 0, storeCalls: 0, rows });
+  expect(await book([row()])).toEqual({ outcome: 'booked', rejected: [] });
+  await server.query(connection, lose);
+  const later = row();
+  expect(await book([later])).toEqual({ outcome: 'booked', rejected: [] });
+  const [set] = await server.query(
     connection,
-    'select scope_id, from_id, amount from gateway_operator.second_sum order by scope_id, from_id, amount',
+    `select s.scope_ids::text from gateway_operator.ledger_row r join gateway_operator.ledger_set s on s.id = r.set_id where r.id = $1`,
+    [later.id],
   );
-  const [at, next] = [lowestId(second), lowestId(second + 1000)];
-  expect(sums).toEqual([
-    { scope_id: two.scopeId, from_id: at, amount: '5' },
-    { scope_id: three.scopeId, from_id: at, amount: '7' },
-    { scope_id: three.scopeId, from_id: at, amount: '10' },
-    { scope_id: three.scopeId, from_id: next, amount: '5' },
-  ]);
-  const named = await server.query(connection, 'select scope_ids::text from gateway_operator.ledger_row order by id');
-  expect(named.map(({ scope_ids }) => scope_ids)).toEqual([
-    `{${two.scopeId},${three.scopeId}}`,
-    ...['{}', `{${three.scopeId}}`, `{${three.scopeId}}`, `{${three.scopeId}}`],
-  ]);
+  expect(set).toEqual({ scope_ids: `{${later.scopeWindows.map(({ scopeId }) => scopeId).join(',')}}` });
+  expect((await database.sums(later.scopeWindows)).map(({ spent }) => spent)).toEqual([2n]);
+});
+
+test('a batch that is booked again adds neither a row nor a set', async () => {
+  const rows = Array.from({ length: 20 }, () => ledgerRowOf());
+  await bookLedgerRows(database, 'instance-1', rows);
+  await bookLedgerRows(database, 'instance-1', rows);
+  expect([await count('ledger_row'), await count('ledger_set')]).toEqual([20, 1]);
 });
 
 test('partitions for today and the next seven days are made when the schema is, before anything needs them', async () => {
@@ -122,7 +190,7 @@ test('partitions for today and the next seven days are made when the schema is, 
     new Date(now + ahead * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '_'),
   );
   expect(await partitions('ledger_row')).toEqual(names.map((name) => `ledger_row_${name}`));
-  expect(await partitions('second_sum')).toEqual(names.map((name) => `second_sum_${name}`));
+  expect(await partitions('ledger_set')).toEqual(names.map((name) => `ledger_set_${name}`));
 });
 
 test('a ledger row lies in the day of its id, not of its settling: a day begins with its first millisecond, UTC', async () => {
@@ -155,7 +223,7 @@ test('a day that was dropped behind our back is made again: no entry is rejected
   await bookLedgerRows(database, 'instance-1', [ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 5)) })]);
   await server.query(
     connection,
-    'drop table gateway_operator.ledger_row_2040_06_05; drop table gateway_operator.second_sum_2040_06_05',
+    'drop table gateway_operator.ledger_row_2040_06_05; drop table gateway_operator.ledger_set_2040_06_05',
   );
   expect(await bookLedgerRows(database, 'instance-1', [ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 5, 1)) })])).toEqual({
     rejected: [],
@@ -178,11 +246,9 @@ test.each([
   });
   expect((await database.sums(rest[0]?.scopeWindows ?? [])).map(({ spent }) => spent)).toEqual([1000n]);
   expect(await count('ledger_row')).toBe(9);
-  const [seconds] = await server.query(
-    connection,
-    'select sum(amount)::text as amount from gateway_operator.second_sum',
-  );
-  expect(seconds).toEqual({ amount: '900' });
+  const [hours] = await server.query(connection, 'select sum(amount)::text as amount from gateway_operator.hour_sum');
+  expect(hours).toEqual({ amount: '900' });
+  expect(await count('ledger_set')).toBe(1);
 });
 
 test('a refused entry is kept whole with the reason, once, and told as an error', async () => {
@@ -223,7 +289,7 @@ test('more than one statement should take is booked, summed and looked up in sev
   expect((await database.bookedOf(rows.map(({ id }) => id))).size).toBe(12_001);
 });
 
-test('sums by window, hour and second are always equal', async () => {
+test('sums by window and hour, and the ledger rows of their sets, are always equal', async () => {
   const hours = Array.from({ length: 30 }, (_, place) => idAt(Date.UTC(2026, 10, 15, place % 5, 59, 59, 999)));
   await bookLedgerRows(
     database,
@@ -233,7 +299,7 @@ test('sums by window, hour and second are always equal', async () => {
   const [totals] = await server.query(
     connection,
     `select (select sum(amount) from gateway_operator.sum) as sums, (select sum(amount) from gateway_operator.hour_sum) as hours,
-      (select count(*) from gateway_operator.hour_sum) as rows, (select sum(amount) from gateway_operator.second_sum) as seconds`,
+      (select count(*) from gateway_operator.hour_sum) as rows, (select sum(r.cost) from gateway_operator.ledger_row r join gateway_operator.ledger_set s on s.id = r.set_id) as costs`,
   );
-  expect(totals).toEqual({ sums: '435', hours: '435', rows: '5', seconds: '435' });
+  expect(totals).toEqual({ sums: '435', hours: '435', rows: '5', costs: '435' });
 });

@@ -39,7 +39,7 @@ test('a booking makes no other day than its own, so it does not wait for a long 
     const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10).replaceAll('-', '_');
     await booking.query(
       LIMIT,
-      `drop table gateway_operator.ledger_row_${tomorrow}, gateway_operator.second_sum_${tomorrow}`,
+      `drop table gateway_operator.ledger_row_${tomorrow}, gateway_operator.ledger_set_${tomorrow}`,
     );
     await analyzing.transaction(LIMIT, async (query) => {
       await query('lock table only gateway_operator.ledger_row in share update exclusive mode');

@@ -57,7 +57,7 @@ test('a server that lists the same claims again is asked no more', async () => {
 test('a server whose pages of claims have no end is away', async () => {
   const row = {
     ...{ scopeId: 'one', kind: 'key', alias: 'a', uid: 'u', namespace: 'n', name: 'n' },
-    ...{ policy: null, isOwnerGone: false, anchor: 0, values: [], bytes: 10_000_000 },
+    ...{ policy: null, previousHolders: null, isOwnerGone: false, anchor: 0, values: [], bytes: 10_000_000 },
   };
   const { session, asked } = createDouble(() => [row]);
   await expect(createClaims(session).claims('i')).rejects.toThrow(DatabaseUnreachable);

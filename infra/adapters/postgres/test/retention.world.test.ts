@@ -191,12 +191,52 @@ test('a recount locks the partitions of its edges only, however many days there 
   const locked = await session.transaction(30_000, async (query) => {
     await recount(query, INSTANCE, [{ scopeId, window: { start: now - 290 * DAY + 1000, end: now + 10 * DAY } }]);
     return query<{ relname: string }>(
-      `select distinct c.relname from pg_locks l join pg_class c on c.oid = l.relation where l.pid = pg_backend_pid() and c.relname ~ '^second_sum_20.*[0-9]$'`,
+      `select distinct c.relname from pg_locks l join pg_class c on c.oid = l.relation where l.pid = pg_backend_pid() and c.relname ~ '^ledger_(row|set)_20.*[0-9]$'`,
     );
   });
   await session.close();
   expect(locked.length).toBeLessThanOrEqual(4);
 });
+
+test.each([
+  ['few', 7, 18],
+  ['many', 5, 20],
+])(
+  'a recount finds the ledger rows of edges with %s rows, of a scope with few and of one with very many',
+  async (_, begin, end) => {
+    const { scopeId, recount: recountTeam } = await claimed('30d');
+    const day = Math.floor(Date.now() / DAY) * DAY - 10 * DAY;
+    const ended = { start: day - 5 * DAY, end: day + DAY };
+    const [team, few] = [scopeId, scopeNumber(7)].map((each) => ({ scopeId: each, window: ended }));
+    if (team === undefined || few === undefined) throw new Error('nothing to book');
+    // 8,000 rows in the hours 5 and 20, 360 in each other; every hundredth is charged to the other scope too.
+    const times = Array.from({ length: 24 }, (_, hour) => {
+      const step = hour === 5 || hour === 20 ? 450 : 10_000;
+      return Array.from({ length: HOUR / step }, (_, place) => day + hour * HOUR + place * step);
+    }).flat();
+    const rows = times.map((time, place) =>
+      ledgerRowOf({
+        id: idAt(time),
+        cost: BigInt(1 + (place % 97)),
+        scopeWindows: place % 100 === 0 ? [team, few] : [team],
+      }),
+    );
+    await bookLedgerRows(database, INSTANCE, rows);
+    const window = { start: day + begin * HOUR + 1_234_000, end: day + end * HOUR + 2_345_000 };
+    const costOf = (step: number) =>
+      rows
+        .filter(
+          (_, place) => place % step === 0 && Number(times[place]) >= window.start && Number(times[place]) < window.end,
+        )
+        .reduce((sum, { cost }) => sum + cost, 0n);
+    await recountTeam(window);
+    const session = createSession(connection, { log });
+    await session.transaction(30_000, (query) => recount(query, INSTANCE, [{ scopeId: few.scopeId, window }]));
+    await session.close();
+    const spent = await database.sums([team, few].map((each) => ({ scopeId: each.scopeId, window })));
+    expect(spent.map((sum) => sum.spent)).toEqual([costOf(1), costOf(100)]);
+  },
+);
 
 test('of the sums, those of ended windows leave with the rows of their time, and those of windows in force stay', async () => {
   const now = Math.floor(Date.now() / 1000) * 1000;
