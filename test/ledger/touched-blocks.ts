@@ -150,7 +150,7 @@ function insertionOf(rows: ReadonlyArray<LedgerRow>): Pick<Statement, 'text' | '
 }
 
 /** The values of the only statement of a small batch. */
-function additionsOf(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<string> {
+function additionsOf(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<unknown> {
   const additions = createAdditions();
   additions.add(rows);
   return [...additions.portions()].flatMap(({ columns }) => columns);

@@ -1,10 +1,10 @@
-// The additions of a batch to sums and hours, in portions, so that each statement ends within its time limit.
+// The additions of a batch to sums, hours and usage, in portions, so that each statement ends within its time limit.
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
 import { timeOf } from '../process/ids.ts';
 import { literal } from './literal.ts';
-import { lowestId } from './partitions.ts';
+import { DAY, lowestId } from './partitions.ts';
 import { hourOf } from './recount.ts';
 
 /** The number of additions after which a statement gets no further scope. */
@@ -29,9 +29,27 @@ interface HourAddition {
   readonly amount: Nano;
 }
 
-/** Values of one statement `ADD_SUMS`: one array per column of additions to sums, then of additions to hours. */
+/** What a row adds to the usage of each of its scopes. */
+interface RowUsage {
+  readonly model: string;
+  /** Days since the Unix epoch. */
+  readonly day: number;
+  requests: number;
+  input: bigint;
+  output: bigint;
+  cachedInput: bigint;
+  cacheWrite: bigint;
+  cost: Nano;
+}
+
+/** The usage of a scope with one model on one day. */
+interface UsageAddition extends RowUsage {
+  readonly scopeId: ScopeId;
+}
+
+/** Values of one statement `ADD_SUMS`: one array per column of additions to sums, then to hours, then to usage. */
 export interface AdditionPortion {
-  readonly columns: ReadonlyArray<string>;
+  readonly columns: ReadonlyArray<unknown>;
   readonly isLast: boolean;
 }
 
@@ -41,6 +59,7 @@ export interface AdditionPortion {
  */
 export function createAdditions() {
   const byScope = new Map<ScopeId, Addition[]>();
+  const usages = new Map<ScopeId, UsageAddition[]>();
   const addTo = (additions: Addition[], { scopeId, window: { start, end } }: ScopeWindow, own: RowAddition): void => {
     const latest = additions.at(-1);
     if (latest?.second === own.second && latest.start === start && latest.end === end) latest.amount += own.amount;
@@ -48,13 +67,18 @@ export function createAdditions() {
   };
   return {
     add(rows: ReadonlyArray<LedgerRow>): void {
-      for (const { id, scopeWindows, cost } of rows) {
+      for (const row of rows) {
+        const { id, scopeWindows, cost } = row;
         const time = timeOf(id) ?? 0;
+        const rowUsage = usageOf(row, Math.floor(time / DAY));
         const own = { second: time - (time % SECOND), amount: cost };
         for (const scopeWindow of scopeWindows) {
           const additions = byScope.get(scopeWindow.scopeId) ?? [];
           if (additions.length === 0) byScope.set(scopeWindow.scopeId, additions);
           addTo(additions, scopeWindow, own);
+          const usage = usages.get(scopeWindow.scopeId) ?? [];
+          if (usage.length === 0) usages.set(scopeWindow.scopeId, usage);
+          addUsage(usage, scopeWindow.scopeId, rowUsage);
         }
       }
     },
@@ -65,12 +89,48 @@ export function createAdditions() {
     *portions(): Generator<AdditionPortion> {
       const scopes = [...byScope].toSorted(([one], [other]) => (one < other ? -1 : 1));
       const sums = toPortions(scopes.map(([, additions]) => additions));
-      for (const portion of sums.slice(0, -1)) yield toStatement(portion, [], false);
       const hours = toPortions(scopes.map(([scopeId, additions]) => toHours(scopeId, additions)));
-      for (const [index, portion] of hours.entries())
-        yield toStatement(index === 0 ? (sums.at(-1) ?? []) : [], portion, index === hours.length - 1);
+      const sumsAndHours = [
+        ...sums.slice(0, -1).map((portion) => [portion, []] as const),
+        ...hours.map((portion, index) => [index === 0 ? (sums.at(-1) ?? []) : [], portion] as const),
+      ];
+      // No other batch waits for usage, so it may be in any statement.
+      const usage = toPortions(scopes.map(([scopeId]) => usages.get(scopeId) ?? []));
+      const count = Math.max(sumsAndHours.length, usage.length);
+      for (let index = 0; index < count; index += 1) {
+        const [additions, ofHours] = sumsAndHours[index] ?? [[], []];
+        yield toStatement(additions, ofHours, usage[index] ?? [], index === count - 1);
+      }
     },
   };
+}
+
+/** The maximum length of a model in an index. The name of a model entry is shorter. */
+const MAX_MODEL = 256;
+
+function usageOf({ model, kind, tokens, cost }: LedgerRow, day: number): RowUsage {
+  return {
+    // PostgreSQL reindexes half a surrogate pair, and a statement must not name a row twice.
+    model: model.slice(0, MAX_MODEL).toWellFormed(),
+    day,
+    requests: kind === 'settled' ? 1 : 0,
+    input: BigInt(tokens.input),
+    output: BigInt(tokens.output),
+    cachedInput: BigInt(tokens.cachedInput),
+    cacheWrite: BigInt(tokens.cacheWrite),
+    cost,
+  };
+}
+
+function addUsage(usages: UsageAddition[], scopeId: ScopeId, own: RowUsage): void {
+  const usage = usages.find(({ model, day }) => model === own.model && day === own.day);
+  if (usage === undefined) return void usages.push({ ...own, scopeId });
+  usage.requests += own.requests;
+  usage.input += own.input;
+  usage.output += own.output;
+  usage.cachedInput += own.cachedInput;
+  usage.cacheWrite += own.cacheWrite;
+  usage.cost += own.cost;
 }
 
 /** Joins lists, so that each portion ends with the list that fills it; at least one portion. */
@@ -96,8 +156,12 @@ function toHours(scopeId: ScopeId, additions: ReadonlyArray<Addition>): Readonly
 const toStatement = (
   additions: ReadonlyArray<Addition>,
   hours: ReadonlyArray<HourAddition>,
+  usage: ReadonlyArray<UsageAddition>,
   isLast: boolean,
-): AdditionPortion => ({ columns: [...toColumns(additions), ...toHourColumns(hours)], isLast });
+): AdditionPortion => ({
+  columns: [...toColumns(additions), ...toHourColumns(hours), ...toUsageColumns(usage)],
+  isLast,
+});
 
 const toColumns = (additions: ReadonlyArray<Addition>): ReadonlyArray<string> => [
   literal(additions, ({ scopeId }) => scopeId),
@@ -112,3 +176,21 @@ const toHourColumns = (additions: ReadonlyArray<HourAddition>): ReadonlyArray<st
   literal(additions, ({ hour }) => hour),
   literal(additions, ({ amount }) => amount),
 ];
+
+/** The models are listed once: the client library encodes a text much more slowly than a number. */
+function toUsageColumns(usage: ReadonlyArray<UsageAddition>): ReadonlyArray<unknown> {
+  const indexes = new Map<string, number>();
+  for (const { model } of usage) if (!indexes.has(model)) indexes.set(model, indexes.size + 1);
+  return [
+    literal(usage, ({ scopeId }) => scopeId),
+    [...indexes.keys()],
+    literal(usage, ({ model }) => indexes.get(model) ?? 0),
+    literal(usage, ({ day }) => day),
+    literal(usage, ({ requests }) => requests),
+    literal(usage, ({ input }) => input),
+    literal(usage, ({ output }) => output),
+    literal(usage, ({ cachedInput }) => cachedInput),
+    literal(usage, ({ cacheWrite }) => cacheWrite),
+    literal(usage, ({ cost }) => cost),
+  ];
+}

@@ -16,6 +16,7 @@ import type { PoolDependencies } from './pool.ts';
 import { ensureSchema } from './schema.ts';
 import { createScopeWrites } from './scope-writes.ts';
 import { createSession, type Session } from './session.ts';
+import { sumUpUsage } from './usage.ts';
 
 export type Database = ReturnType<typeof createDatabase>;
 /** The database for one piece of work, which has its own memory, and after whose end all calls reject. */
@@ -49,8 +50,14 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     epochs: (instanceUid: string, user: EpochUser) => createEpochs(session, instanceUid, user),
     ledgerDatabase: (instanceUid: string, random: Random) =>
       createLedgerDatabase({ session, partitions, random, log: deps.log }, instanceUid),
-    /** Makes this day and the next days of ledger rows: bookings need not make them. */
-    ensureDays: () => partitions.ensureUpcoming(),
+    /**
+     * Makes this day and the next days of ledger rows: bookings need not make them. Then sums up the usage that batches
+     * have added, and deletes usage that is too old.
+     */
+    ensureDays: async () => {
+      await partitions.ensureUpcoming();
+      await sumUpUsage(session);
+    },
     /**
      * Drops whole days of ledger rows, except the current day and a number of days before it; returns them. `now`: the
      * caller's clock. A day for which `check` is false stays. Then the sums leave that nothing needs: those of windows

@@ -51,7 +51,7 @@ export async function writeSets(
 /**
  * Writes the rows that are not there yet and adds them to the sums. Returns the rejected ids. Batches cannot deadlock,
  * because all of them write in one order: sets by id, rows by id, then sums by scope, all of `sum` before `hour_sum`,
- * and the row of the epoch last.
+ * and the row of the epoch last. Usage is a new row, which no other batch waits for.
  */
 export async function insertBatch(
   booking: BookingTransaction,
@@ -173,9 +173,16 @@ hours as (
   select scope_id, hour, amount from unnest($6::uuid[], $7::bigint[], $8::numeric[]) as t (scope_id, hour, amount)
   where (select count(*) from summed) >= 0 order by scope_id, hour
   on conflict (scope_id, hour) do update set amount = h.amount + excluded.amount
+  returning 1),
+usage as (
+  insert into gateway_operator.usage_added (instance_uid, scope_ids, models, model_indexes, days, requests, input_tokens, output_tokens,
+      cached_input_tokens, cache_write_tokens, costs)
+  select $19, $9::uuid[], $10::text[], $11::smallint[], $12::int[], $13::int[], $14::numeric[], $15::numeric[], $16::numeric[],
+    $17::numeric[], $18::numeric[]
+  where (select count(*) from hours) >= 0 and cardinality($9::uuid[]) > 0
   returning 1)
-update gateway_operator.store_epoch set store_calls = $11
-where (select count(*) from hours) >= 0 and instance_uid = $9 and epoch = $10 and store_calls < $11`;
+update gateway_operator.store_epoch set store_calls = $21
+where (select count(*) from usage) >= 0 and instance_uid = $19 and epoch = $20 and store_calls < $21`;
 
 /** One array per column of `INSERT`, and the bounds of the sets. */
 export function toColumns(rows: ReadonlyArray<LedgerRow>, setIdOf: LedgerSets['idOf']): ReadonlyArray<unknown> {

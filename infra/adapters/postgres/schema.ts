@@ -6,7 +6,7 @@ import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
  * The version of `TABLES`. Until the first release no database is brought forward: another version is refused. After
  * it, each change of `TABLES` raises the version.
  */
-export const SCHEMA_VERSION = 8;
+export const SCHEMA_VERSION = 9;
 
 /** The advisory lock of all processes that make the schema: an arbitrary number. */
 const LOCK = 7_203_418_865;
@@ -183,6 +183,52 @@ create table gateway_operator.opening_balance (
   scope_id uuid primary key,
   amount numeric not null
 );
+
+-- Usage of each scope by model and UTC day of the ledger row's id, for reports. A row of the kind settled is a request;
+-- cost and tokens are those of all kinds, so that the costs of a scope are its hours. The instance is the one that
+-- booked first on the day.
+create table gateway_operator.usage_day (
+  scope_id uuid not null,
+  day date not null,
+  model text collate "C" not null,
+  instance_uid text not null,
+  requests bigint not null,
+  input_tokens numeric not null,
+  output_tokens numeric not null,
+  cached_input_tokens numeric not null,
+  cache_write_tokens numeric not null,
+  cost numeric not null,
+  primary key (day, scope_id, model)
+) with (fillfactor = 70);
+
+-- What batches have added to the usage since the last resync, a row for each batch: one row is cheaper than a change of
+-- as many rows of usage_day as the batch has scopes. The n-th elements of the arrays belong together; days since the
+-- Unix epoch, and indexes in models.
+create table gateway_operator.usage_added (
+  id bigint generated always as identity primary key,
+  instance_uid text not null,
+  scope_ids uuid[] not null,
+  models text[] not null,
+  model_indexes smallint[] not null,
+  days int[] not null,
+  requests int[] not null,
+  input_tokens numeric[] not null,
+  output_tokens numeric[] not null,
+  cached_input_tokens numeric[] not null,
+  cache_write_tokens numeric[] not null,
+  costs numeric[] not null
+);
+
+-- All usage: what reports read. A day may have several rows.
+create view gateway_operator.usage as
+select scope_id, day, model, instance_uid, requests, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens, cost
+from gateway_operator.usage_day
+union all
+select scope_id, date '1970-01-01' + u.day, models[model], instance_uid, u.requests, u.input_tokens, u.output_tokens,
+  u.cached_input_tokens, u.cache_write_tokens, cost
+from gateway_operator.usage_added a, unnest(a.scope_ids, a.model_indexes, a.days, a.requests, a.input_tokens, a.output_tokens,
+    a.cached_input_tokens, a.cache_write_tokens, a.costs)
+  as u (scope_id, model, day, requests, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens, cost);
 
 -- The window into which a scope was last recounted: ledger rows of that time that name another window also count here.
 create table gateway_operator.recount (

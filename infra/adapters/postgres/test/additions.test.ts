@@ -12,19 +12,22 @@ function statementsOf(scopes: number, seconds: number) {
   for (let second = 0; second < seconds; second += 1)
     additions.add([{ ...ledgerRowOf({ id: idAt(HOUR + 1000 * second), cost: 1n }), scopeWindows }]);
   return [...additions.portions()].map(({ columns, isLast }) => {
-    const lists = columns.map((column) => column.slice(1, -1).split(',').filter(Boolean));
-    return { sums: lists[0] ?? [], hours: lists[5] ?? [], amounts: lists[7] ?? [], isLast };
+    const list = (place: number) => String(columns[place]).slice(1, -1).split(',').filter(Boolean);
+    return { sums: list(0), hours: list(5), amounts: list(7), usage: list(8), requests: list(12), isLast };
   });
 }
 
 test('a batch with very many own counters is added by several statements, each of bounded size', () => {
   const statements = statementsOf(12_000, 5);
   expect(statements.length).toBeGreaterThan(5);
-  for (const { sums, hours } of statements) expect(sums.length + hours.length).toBeLessThanOrEqual(20_010);
+  for (const { sums, hours, usage } of statements)
+    expect(sums.length + hours.length + usage.length).toBeLessThanOrEqual(30_010);
   expect(statements.flatMap(({ sums }) => sums)).toHaveLength(60_000);
   const hours = statements.flatMap((statement) => statement.hours);
   expect(hours).toHaveLength(12_000);
   expect(new Set(statements.flatMap(({ amounts }) => amounts))).toEqual(new Set(['5']));
+  expect(statements.flatMap(({ usage }) => usage)).toHaveLength(12_000);
+  expect(new Set(statements.flatMap(({ requests }) => requests))).toEqual(new Set(['5']));
 });
 
 test('statements write in the order of scopes, all sums before the first hour: batches cannot deadlock', () => {
@@ -32,6 +35,8 @@ test('statements write in the order of scopes, all sums before the first hour: b
   const [sums, hours] = [statements.flatMap((each) => each.sums), statements.flatMap((each) => each.hours)];
   expect(sums).toEqual(sums.toSorted());
   expect(hours).toEqual(hours.toSorted());
+  const usage = statements.flatMap((each) => each.usage);
+  expect(usage).toEqual(usage.toSorted());
   const firstHour = statements.findIndex((each) => each.hours.length > 0);
   expect(statements.slice(firstHour + 1).flatMap((each) => each.sums)).toEqual([]);
   // A recount adds to another window of a scope, so a scope is in one statement.

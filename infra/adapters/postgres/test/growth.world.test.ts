@@ -58,12 +58,15 @@ test('every table stops growing: after 500 days each has as many rows as after 1
     const at = { id: account, batch: day + 1, callNumber: day + 1 };
     const booked = await ledger.bookBatch({ epoch: 1, account: at, storeCalls: day + 1, rows });
     expect(booked).toEqual({ outcome: 'booked', rejected: [] });
+    await database.ensureDays();
     // The database's clock is at the last day.
     await database.dropDays(KEPT + DAYS - 1 - day, Date.now());
     if ((day + 1) % 100 === 0) counts.set(day + 1, await rowsOf());
   }
   expect(Object.keys(counts.get(500) ?? {})).toContain('ledger_row');
-  for (const table of Object.keys(counts.get(500) ?? {}))
+  // Usage is kept for 1,100 days: one row for each scope, model and day.
+  for (const [day, count] of counts) expect([day, count.usage_day]).toEqual([day, day * SCOPES]);
+  for (const table of Object.keys(counts.get(500) ?? {}).filter((name) => name !== 'usage_day'))
     expect([table, counts.get(500)?.[table]]).toEqual([table, counts.get(100)?.[table]]);
   const windows = Array.from({ length: SCOPES }, (_, place) => windowOf(place + 1, DAYS - 1));
   const sums = await database.sums(windows.map((window, place) => ({ scopeId: scopeNumber(place + 1), window })));

@@ -1,0 +1,56 @@
+// Usage of scopes by model and day: what batches have added is summed up at each resync, and old days leave.
+import { BACKGROUND_LIMIT as LIMIT, type Session } from './session.ts';
+
+/** The days that usage is kept. */
+const KEPT_DAYS = 1100;
+/** The batches that one transaction sums up: at most 400,000 additions, usually some thousand. */
+const BATCHES = 20;
+/** The rows that one transaction deletes. */
+const MAX_ROWS = 20_000;
+/** The transactions of one call. If batches are left, the next resyncs continue. */
+const MAX_TRANSACTIONS = 200;
+
+/**
+ * Adds the rows of `usage_added` to `usage_day`, so that all usage stays the same, and deletes days that are older than
+ * `KEPT_DAYS` by the database's clock. Rows that another process sums up meanwhile are left to it.
+ */
+export async function sumUpUsage(session: Session): Promise<void> {
+  for (let left = MAX_TRANSACTIONS; left > 0; left -= 1) {
+    const [summed] = await session.transaction(LIMIT, (query) => query<{ batches: number }>(SUM_UP, [BATCHES]));
+    if ((summed?.batches ?? 0) < BATCHES) break;
+  }
+  for (let left = MAX_TRANSACTIONS; left > 0; left -= 1) {
+    const deleted = await session.query(LIMIT, FORGET, [KEPT_DAYS, MAX_ROWS]);
+    if (deleted.length < MAX_ROWS) break;
+  }
+}
+
+/** Rows are written in the order of scopes, so that two processes that sum up cannot deadlock. */
+const SUM_UP = `
+with taken as (
+  delete from gateway_operator.usage_added where id = any(array(
+    select id from gateway_operator.usage_added order by id limit $1::int for update skip locked))
+  returning *),
+added as (
+  select u.scope_id, date '1970-01-01' + u.day as day, models[model] collate "C" as model, min(instance_uid) as instance_uid,
+    sum(u.requests) as requests, sum(u.input_tokens) as input_tokens, sum(u.output_tokens) as output_tokens,
+    sum(u.cached_input_tokens) as cached_input_tokens, sum(u.cache_write_tokens) as cache_write_tokens, sum(u.cost) as cost
+  from taken a, unnest(a.scope_ids, a.model_indexes, a.days, a.requests, a.input_tokens, a.output_tokens, a.cached_input_tokens,
+      a.cache_write_tokens, a.costs)
+    as u (scope_id, model, day, requests, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens, cost)
+  group by 1, 2, 3),
+summed as (
+  insert into gateway_operator.usage_day as u (scope_id, day, model, instance_uid, requests, input_tokens, output_tokens,
+      cached_input_tokens, cache_write_tokens, cost)
+  select * from added order by scope_id, day, model
+  on conflict (day, scope_id, model) do update set requests = u.requests + excluded.requests,
+    input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
+    cached_input_tokens = u.cached_input_tokens + excluded.cached_input_tokens,
+    cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens, cost = u.cost + excluded.cost)
+select count(*)::int as batches from taken`;
+
+const FORGET = `
+delete from gateway_operator.usage_day where ctid = any(array(
+  select ctid from gateway_operator.usage_day where day < (now() at time zone 'UTC')::date - $1::int
+  limit $2::int for update skip locked))
+returning 1`;
