@@ -35,10 +35,10 @@ interface RowUsage {
   /** Days since the Unix epoch. */
   readonly day: number;
   requests: number;
-  input: bigint;
-  output: bigint;
-  cachedInput: bigint;
-  cacheWrite: bigint;
+  input: number;
+  output: number;
+  cachedInput: number;
+  cacheWrite: number;
   cost: Nano;
 }
 
@@ -114,17 +114,22 @@ function usageOf({ model, kind, tokens, cost }: LedgerRow, day: number): RowUsag
     model: model.slice(0, MAX_MODEL).toWellFormed(),
     day,
     requests: kind === 'settled' ? 1 : 0,
-    input: BigInt(tokens.input),
-    output: BigInt(tokens.output),
-    cachedInput: BigInt(tokens.cachedInput),
-    cacheWrite: BigInt(tokens.cacheWrite),
+    input: tokens.input,
+    output: tokens.output,
+    cachedInput: tokens.cachedInput,
+    cacheWrite: tokens.cacheWrite,
     cost,
   };
 }
 
+const tokensOf = ({ input, output, cachedInput, cacheWrite }: RowUsage): number =>
+  input + output + cachedInput + cacheWrite;
+
 function addUsage(usages: UsageAddition[], scopeId: ScopeId, own: RowUsage): void {
   const usage = usages.find(({ model, day }) => model === own.model && day === own.day);
-  if (usage === undefined) return void usages.push({ ...own, scopeId });
+  // A sum of tokens that is no longer exact becomes a further addition.
+  if (usage === undefined || tokensOf(usage) + tokensOf(own) > Number.MAX_SAFE_INTEGER)
+    return void usages.unshift({ ...own, scopeId });
   usage.requests += own.requests;
   usage.input += own.input;
   usage.output += own.output;
