@@ -1,6 +1,7 @@
 // The ledger rows of a day, as the archive has them: portions in the order of their ids, and what they add up to.
 import type { ArchivedRow, ArchivedScope, RowFigures } from '#core/ports/archive.ts';
 import type { LedgerRowKind } from '#core/ports/ledger-rows.ts';
+import { DAY, lowestId } from './partitions.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
 /** The ids of a file: from the first up to, but not including, the last. */
@@ -20,7 +21,7 @@ export async function readRows(
 ): Promise<ReadonlyArray<ArchivedRow>> {
   const rows = await session.transaction(LIMIT, async (query) => {
     await query(BY_INDEX);
-    return query<StoredRow>(ROWS, [from, until, count]);
+    return query<StoredRow>(ROWS, [from, until, count, ...dayOf(from)]);
   });
   const lists = new Map(rows.map(({ scopeIds }) => [scopeIds, scopeIds.slice(1, -1).split(',')]));
   const scopes = await readScopes(session, new Set([...lists.values()].flat()));
@@ -51,15 +52,24 @@ interface StoredRow extends Omit<ArchivedRow, 'cost' | 'tokens' | 'scopes'> {
   readonly scopeIds: string;
 }
 
-/** Without statistics of the day, PostgreSQL would sort all of its rows for each portion. */
-const BY_INDEX = 'set local enable_sort = off; set local enable_seqscan = off; set local enable_bitmapscan = off';
+/** The lowest ids of the day of this id, and of the next day: a set is of the day of its rows. */
+function dayOf(id: string): readonly [from: string, until: string] {
+  const day = Math.floor(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) / DAY);
+  return [lowestId(day * DAY), lowestId((day + 1) * DAY)];
+}
+
+/** Without statistics of the day, PostgreSQL would sort all of its rows, or hash all of its sets, for each portion. */
+const BY_INDEX = ['sort', 'seqscan', 'bitmapscan', 'hashjoin', 'mergejoin']
+  .map((way) => `set local enable_${way} = off`)
+  .join('; ');
 
 const ROWS = `
-select r.id::text, r.kind, r.instance_uid as "instanceUid", coalesce(i.namespace || '/' || i.name, '') as instance, r.cost::text,
+select r.id::text, r.kind, s.instance_uid as "instanceUid", coalesce(i.namespace || '/' || i.name, '') as instance, r.cost::text,
   r.input_tokens::text as input, r.output_tokens::text as output, r.cached_input_tokens::text as "cachedInput",
-  r.cache_write_tokens::text as "cacheWrite", r.model, r.identifier, r.estimated,
-  extract(epoch from r.settled_at)::float8 * 1000 as "settledAt", r.scope_ids::text as "scopeIds"
-from gateway_operator.ledger_row r left join gateway_operator.instance i on i.uid = r.instance_uid
+  r.cache_write_tokens::text as "cacheWrite", s.model, s.identifier, s.estimated,
+  extract(epoch from r.settled_at)::float8 * 1000 as "settledAt", s.scope_ids::text as "scopeIds"
+from gateway_operator.ledger_row r join gateway_operator.ledger_set s on s.id = r.set_id and s.id >= $4::uuid and s.id < $5::uuid
+  left join gateway_operator.instance i on i.uid = s.instance_uid
 where r.id >= $1::uuid and r.id < $2::uuid order by r.id fetch first $3 rows with ties`;
 
 /** Further windows and budgets for models have no claim (decision 0014): of these only the id is known. */
