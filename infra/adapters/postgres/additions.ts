@@ -29,7 +29,7 @@ interface HourAddition {
   readonly amount: Nano;
 }
 
-/** What a row adds to the usage of each of its scopes. */
+/** The amounts that a row adds to the usage of each of its scopes. */
 interface RowUsage {
   readonly model: string;
   /** Days since the Unix epoch. */

@@ -106,16 +106,16 @@ async function insertNew(
   sets: LedgerSets,
 ): Promise<ReadonlyArray<LedgerRow>> {
   const values = toColumns(rows, sets.idOf);
-  const [first] = await query<Inserted>(INSERT, values);
+  const [first] = await query<InsertResult>(INSERT, values);
   const absent = first?.absent.length ? among(sortSets(sets.of(rows)), new Set(first.absent)) : [];
   await insertSets(query, instanceUid, absent);
-  const [row] = absent.length === 0 ? [first] : await query<Inserted>(INSERT, values);
+  const [row] = absent.length === 0 ? [first] : await query<InsertResult>(INSERT, values);
   if (row === undefined || row.newKeys === null) return rows;
   const newKeys = new Set(row.newKeys);
   return rows.filter(({ id, kind }) => newKeys.delete(id + kind));
 }
 
-interface Inserted {
+interface InsertResult {
   readonly newKeys: ReadonlyArray<string> | null;
   readonly absent: ReadonlyArray<string>;
 }
