@@ -1,8 +1,9 @@
 // Facts about a VirtualKey, User or Team: its instance, aliases that others have, and the objects that it names.
 
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
+import type { Reason } from '#core/conditions/reasons.ts';
 import { keySecretName } from '#core/keys/object-names.ts';
-import { RESOURCES, type Resource } from '#core/ports/cluster.ts';
+import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { allowsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { TakenAlias } from '#core/rules/conflicts.ts';
 import type { Reference, ReferenceFacts } from '#core/rules/references.ts';
@@ -164,9 +165,18 @@ async function findHolder(
   await visitPage(cluster, { resource, fields, limit: MAX_HOLDERS }, (one) => {
     const { namespace, name } = one.metadata;
     const isAllowed = namespace === from && name === allowedHolder;
-    if (!isAllowed && belongsTo(one, instance)) holder ??= { kind: resource.kind, namespace, name };
+    if (!isAllowed && belongsTo(one, instance) && !isWaiting(one)) holder ??= { kind: resource.kind, namespace, name };
   });
   return holder && { path, alias, instance, from, holder };
+}
+
+/**
+ * Whether the object waits for its alias, which something else has: it keeps nobody from the alias. The reconciler
+ * prefers the object that proves that a retained key is its own.
+ */
+function isWaiting({ status }: KubeObject): boolean {
+  const conditions = isMap(status) && Array.isArray(status.conditions) ? status.conditions : [];
+  return conditions.some((one) => isMap(one) && one.type === 'Ready' && one.reason === ('AliasTaken' satisfies Reason));
 }
 
 async function findReferred(

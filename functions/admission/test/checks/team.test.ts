@@ -1,5 +1,6 @@
 // Checks of a team.
 import { beforeEach, describe, expect, test } from 'vitest';
+import { teams } from '#crds/names/resources.ts';
 import { createWorld, type World } from '../../../../test/admission/fixtures.ts';
 import { createReviews } from '../../../../test/admission/reviews.ts';
 
@@ -14,6 +15,13 @@ describe('a team', () => {
     expect((await review('Team', {}, { name: 'research-2' })).refused).toEqual([
       'spec.teamAlias: Duplicate value: "research": is already used by Team "research" on instance "platform/main"; choose another, or delete the other one first',
     ]);
+  });
+
+  test('is accepted if the other team waits for the alias too: what has it decides', async () => {
+    const conditions = [{ type: 'Ready', status: 'False', reason: 'AliasTaken', message: 'x' }];
+    const written = await world.cluster.patch(teams, 'team-a', 'research', { status: { conditions } }, 'status');
+    expect(written.ok).toBe(true);
+    expect((await review('Team', {}, { name: 'research-2' })).refused).toEqual([]);
   });
 
   test('of an unknown instance, with a model it does not serve, is refused', async () => {
