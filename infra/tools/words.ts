@@ -90,7 +90,7 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
     use: 'storeCalls; callNumber of an account',
     allowed: /startPreciseCoverage/,
   },
-  { pattern: /^shared Store$/, places: ['identifier'], use: 'isolateKnownStore, isPerRequest' },
+  { pattern: /^shared Store$/, places: ['identifier'], use: 'knownStoreOfIsolate, isPerRequest' },
   { pattern: /\b(by bounds|lacking)\b/i, places: NAMES, use: 'acceptsChangedAccounts, missingInSum' },
   {
     pattern:

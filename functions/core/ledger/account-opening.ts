@@ -38,8 +38,8 @@ export async function openAccount(
     epoch,
     storeCalls: knownStore.epoch === epoch ? Math.max(knownStore.storeCalls, storeCalls) : storeCalls,
   });
-  const accountsToFinish = await closePreviousAccounts(context, epoch, !isEpochOpen);
-  if (accountsToFinish === undefined) return false;
+  const accountsToForget = await closePreviousAccounts(context, epoch, !isEpochOpen);
+  if (accountsToForget === undefined) return false;
   await addCorrections(context);
   if (!(await dropBooked(context, epoch, isEpochOpen))) return false;
   const id = ids.next();
@@ -48,8 +48,8 @@ export async function openAccount(
   if (!isPerRequest && !account.hasNoJournal) await append(context, { type: 'account', id });
   Object.assign(account, { id, epoch });
   const isReported =
-    (await reportAll(context, isEpochOpen, accountsToFinish)) &&
-    (await forgetPrevious(context, epoch, accountsToFinish)) &&
+    (await reportAll(context, isEpochOpen, accountsToForget)) &&
+    (await forgetPrevious(context, epoch, accountsToForget)) &&
     (await reportRates(context));
   if (isReported) account.foundEpoch = epoch;
   else leaveAccount(context);
@@ -144,7 +144,7 @@ const MAX_LOADS = 5;
 async function reportAll(
   context: LedgerContext,
   isEpochOpen: boolean,
-  accountsToFinish: ReadonlyArray<string>,
+  accountsToForget: ReadonlyArray<string>,
 ): Promise<boolean> {
   const { account } = context;
   if (isEpochOpen) takeEndedRequests(account);
@@ -167,7 +167,7 @@ async function reportAll(
       const spendOfFirst = later.reduce((sum, part) => sum - part.spend, change.spend);
       return { ...change, carriedOver, spend: spendOfFirst, laterSpend: later };
     });
-    const call: AccountCall = { ...beginCall(account), changes, accountsToForget: accountsToFinish };
+    const call: AccountCall = { ...beginCall(account), changes, accountsToForget };
     const reply = await send(context, call, counters);
     if (reply.outcome === 'done') loads = 0;
     else if (reply.outcome === 'absent' && loads < MAX_LOADS) {

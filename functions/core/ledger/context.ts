@@ -43,7 +43,7 @@ export interface LedgerDependencies {
    * What the isolate knows about the counter store, shared by all its ledgers. Set if each ledger serves one request
    * only (Workers).
    */
-  readonly isolateKnownStore?: KnownStore | undefined;
+  readonly knownStoreOfIsolate?: KnownStore | undefined;
 }
 
 /** The dependencies that maintenance needs, also without a ledger. */
@@ -66,7 +66,7 @@ export interface LedgerContext extends StoreContext, Omit<LedgerDependencies, 'c
   readonly intervalClock: Clock;
   readonly account: Account;
   readonly processName: string;
-  /** Whether the ledger serves one request only (Workers): `isolateKnownStore` is set. */
+  /** Whether the ledger serves one request only (Workers): `knownStoreOfIsolate` is set. */
   readonly isPerRequest: boolean;
   readonly waitQueue: WaitQueue;
   readonly sync: AccountSync;

@@ -78,7 +78,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       if (!account.isOpen) throw new Error('the counter store is being rebuilt');
       await maintain(context, account.epoch);
     },
-    async close(within = deps.isolateKnownStore === undefined ? GRACE : PER_REQUEST_GRACE) {
+    async close(within = deps.knownStoreOfIsolate === undefined ? GRACE : PER_REQUEST_GRACE) {
       if (account.isStopping) return;
       account.isStopping = true;
       // No request may be admitted after the account has ended.
@@ -104,7 +104,7 @@ function createParts(deps: LedgerDependencies): LedgerContext {
   // Until the first reply, the wall clock is taken for the store's clock.
   const account = createAccount(
     intervalClock,
-    deps.isolateKnownStore ?? createKnownStore(wallClock.now() - intervalClock.now()),
+    deps.knownStoreOfIsolate ?? createKnownStore(wallClock.now() - intervalClock.now()),
   );
   const context: LedgerContext = {
     ...deps,
@@ -115,7 +115,7 @@ function createParts(deps: LedgerDependencies): LedgerContext {
     journal: withLoggedErrors(deps, deps.journal),
     account,
     knownStore: account.knownStore,
-    isPerRequest: deps.isolateKnownStore !== undefined,
+    isPerRequest: deps.knownStoreOfIsolate !== undefined,
     now: account.now,
     isStopped: () => account.isStopped,
     get waitQueue() {

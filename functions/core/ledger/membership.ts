@@ -27,7 +27,17 @@ const POLL_INTERVAL: Millis = 25;
 const RETRY_DELAY: Millis = 200;
 
 export function createMembership(context: LedgerContext): Membership {
-  const { account, journal, epochs, ids, processName, timer, isolateKnownStore, log, instanceUid: instance } = context;
+  const {
+    account,
+    journal,
+    epochs,
+    ids,
+    processName,
+    timer,
+    knownStoreOfIsolate,
+    log,
+    instanceUid: instance,
+  } = context;
   const [joins, heartbeats] = [createFailureLog(context, 'join'), createFailureLog(context, 'heartbeat')];
   let isJournalRead = false;
   let hasSentHeartbeat = false;
@@ -105,15 +115,15 @@ export function createMembership(context: LedgerContext): Membership {
     /** After a failure the join is repeated automatically. */
     async start(): Promise<void> {
       if (account.isOpen) return;
-      if (isolateKnownStore !== undefined && (await isCurrent(context, isolateKnownStore))) {
-        Object.assign(account, { id: ids.next(), epoch: isolateKnownStore.epoch, isOpen: true });
+      if (knownStoreOfIsolate !== undefined && (await isCurrent(context, knownStoreOfIsolate))) {
+        Object.assign(account, { id: ids.next(), epoch: knownStoreOfIsolate.epoch, isOpen: true });
         return account.whenOpen.resolve();
       }
       const records = isJournalRead ? [] : await journal.replay();
       if (!isJournalRead) recover(context, records);
       isJournalRead = true;
       await rejoin();
-      if (isolateKnownStore !== undefined) isolateKnownStore.checkedAt = context.intervalClock.now();
+      if (knownStoreOfIsolate !== undefined) knownStoreOfIsolate.checkedAt = context.intervalClock.now();
     },
     sendHeartbeat(): void {
       if (account.isOpen && !context.isPerRequest) pendingHeartbeat = sendHeartbeatNow().catch(heartbeats.failed);
@@ -206,9 +216,9 @@ async function join(context: LedgerContext): Promise<void> {
  * serve while a later process lives; a process with the latest store raises the epoch, if its store takes writes.
  */
 async function moveToOwnStore(context: LedgerContext, { epoch, hasLaterProcess }: EpochState): Promise<void> {
-  const { account, log, isolateKnownStore, instanceUid: instance } = context;
+  const { account, log, knownStoreOfIsolate, instanceUid: instance } = context;
   if (account.id !== '') leaveAccount(context);
-  if (isolateKnownStore !== undefined && isolateKnownStore.epoch > 0) throw new Error(MOVED);
+  if (knownStoreOfIsolate !== undefined && knownStoreOfIsolate.epoch > 0) throw new Error(MOVED);
   if (!hasLaterProcess) {
     await raise(context, epoch);
     return log.warn(

@@ -15,7 +15,7 @@ export async function closePreviousAccounts(
   epoch: number,
   isRebuild: boolean,
 ): Promise<string[] | undefined> {
-  const accountsToFinish: string[] = [];
+  const accountsToForget: string[] = [];
   for (const account of context.account.previousAccounts.keys()) {
     const closing = await closeAccount(context, { epoch, account, isOwn: true, isRebuild });
     if (closing?.outcome === 'epoch') recordStoreEpoch(context.account, epoch, closing.epoch);
@@ -26,9 +26,9 @@ export async function closePreviousAccounts(
     if (isRebuild) await forgetAccount(context, { epoch, account, isCharged: false });
     // An account that a clean stop closed has booked more than it reported: the process that closes ended accounts
     // audits it.
-    else if (closing.row.isCharged) accountsToFinish.push(account);
+    else if (closing.row.isCharged) accountsToForget.push(account);
   }
-  return accountsToFinish;
+  return accountsToForget;
 }
 
 /** Records that the store is in another epoch than PostgreSQL, so that a new epoch is raised. Always false. */

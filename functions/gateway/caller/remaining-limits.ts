@@ -5,7 +5,10 @@ import { toFurtherScope } from '#core/keys/further-budgets.ts';
 import type { Ledger, RateView } from '#core/ports/ledger.ts';
 import type { KeyRecord, RemainingBudget, ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
 
-/** The limits of a request: its charged scopes, known with its key, and the key's rates, known later. */
+/**
+ * The limits of a request: its charged scopes, known with its key, and its rates, known later: those of the tightest
+ * charged scope.
+ */
 export interface RequestLimits {
   readonly chargedScopes?: ReadonlyArray<ScopePolicy>;
   readonly rates?: RateView | undefined;
@@ -16,7 +19,7 @@ export interface RequestFailure extends RequestLimits {
   readonly failure: Failure;
 }
 
-/** The rest of a request's limits: of the key's rates, and of the budget with the smallest rest. */
+/** The rest of a request's limits: of its rates, and of the budget with the smallest rest. */
 export interface RemainingLimits {
   readonly rates: RateView | undefined;
   readonly budget: RemainingBudget | undefined;

@@ -8,11 +8,11 @@ import type { Part } from './parts.ts';
  * Milliseconds after which a part begins no more steps, and after which it begins no more reports. The next run begins
  * with the rest.
  */
-const [MAX_STEPS, MAX_REPORTS]: [Millis, Millis] = [50_000, 90_000];
+const [STEP_TIME, REPORT_TIME]: [Millis, Millis] = [50_000, 90_000];
 /**
  * Milliseconds in which a part's database and counter store must answer what is observed, and all that its steps send.
  */
-const [MAX_OBSERVE, MAX_SHARE]: [Millis, Millis] = [40_000, MAX_REPORTS];
+const [OBSERVE_TIME, SHARE_TIME]: [Millis, Millis] = [40_000, REPORT_TIME];
 
 /**
  * The time limits of a part: an instance's owner decides how long its database takes to answer, and how much there is
@@ -39,13 +39,13 @@ export async function withShare<T>(
   const endAfter = (millis: Millis) =>
     timer(millis, () => end(`has not answered everything within ${millis / 1000} s: the next resync asks again`));
   const began = clock.now();
-  const cancelLast = endAfter(MAX_SHARE);
-  const cancelFirst = endAfter(MAX_OBSERVE);
+  const cancelLast = endAfter(SHARE_TIME);
+  const cancelFirst = endAfter(OBSERVE_TIME);
   const isAfter = (millis: Millis): boolean => clock.now() - began > millis;
   const timeLimits: PartTimeLimits = {
     endObserving: cancelFirst,
-    isLate: () => isAfter(MAX_STEPS),
-    isOver: () => isAfter(MAX_REPORTS),
+    isLate: () => isAfter(STEP_TIME),
+    isOver: () => isAfter(REPORT_TIME),
   };
   try {
     return await run({ ...context, deps: { ...deps, backends } }, timeLimits);

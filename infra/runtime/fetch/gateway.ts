@@ -24,7 +24,7 @@ import { type Bindings, type Execution, NO_METRICS, WORKER_MEMORY, workerDepende
 const log = workerLog('gateway');
 const node = workerDependencies();
 const state = createSharedState({ clock: node.clock, log, metrics: NO_METRICS, memory: WORKER_MEMORY });
-const isolateKnownStore = createKnownStore();
+const knownStoreOfIsolate = createKnownStore();
 /** When the isolate had its first request: a module has no clock when it is loaded. */
 const isolate: { startedAt?: Millis } = {};
 const upstream = createFetchUpstream({ fetch: (...call) => fetch(...call), timer: node.timer });
@@ -99,7 +99,7 @@ function createRequestLedger(environment: GatewayBindings, database: Parts, inst
     instanceUid,
     log,
     metrics: NO_METRICS,
-    isolateKnownStore,
+    knownStoreOfIsolate,
     epochs: database.epochs(instanceUid, { store: storeName(connection), startedAt: isolate.startedAt }),
     database: {
       ...database.ledgerDatabase(instanceUid, node.random),

@@ -101,7 +101,7 @@ export function createScenario() {
       const timer: Timer = (millis, callback) => time.timer(millis, whileItLives(process, time, callback));
       return createLedger({
         instanceUid: 'instance-1',
-        isolateKnownStore: process.isolate,
+        knownStoreOfIsolate: process.isolate,
         ids: scenario.ids,
         log: scenario.log,
         clock: { now: () => time.clock.now() + scenario.wallAhead },
