@@ -88,7 +88,7 @@ async function book(place: Place, filled: KeyTable): Promise<string> {
     table(['ledger rows', 'rows a second since the line above', 'bytes a row, all tables', 'in all'], cells),
     table(['CPU of a row, µs', 'our processes', 'PostgreSQL', 'Redis'], cpu),
     `Refused because a budget was spent: ${count(ledger.refused)}. Reservations that were repeated: ${count(ledger.repeated)}. Above a limit after the first line: ${ledger.above}.`,
-    `ChargeReport: ${due} nano-dollars. In the ledger: ${total?.rows} rows of ${total?.cost}. Lost: ${due - BigInt(total?.cost ?? 0)}. Scopes above their limit at the end, because rows that are only booked ask no limit: ${above?.scopes}.`,
+    `Charged: ${due} nano-dollars. In the ledger: ${total?.rows} rows of ${total?.cost}. Lost: ${due - BigInt(total?.cost ?? 0)}. Scopes above their limit at the end, because rows that are only booked ask no limit: ${above?.scopes}.`,
   ].join('\n\n');
 }
 
