@@ -22,7 +22,7 @@ const PORTION = 500;
  * The recounts after which a transaction ends: bookings of the instance wait for them. An edit of one VirtualKey with
  * all its windows has 73.
  */
-const MAX_RECOUNTS = 1000;
+const MAX_RECOUNTS = 100;
 
 /** The previous holders of a claim that PostgreSQL remembers: as many as its Secret. */
 const MAX_PREVIOUS_HOLDERS = 8;
