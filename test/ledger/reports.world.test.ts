@@ -90,10 +90,10 @@ describeUnless(whyNoRedis(), 'reports', () => {
     const order: Order = { connection, folder: join(folder, 'lost'), instanceUid, scopes, redis: redis.connection };
     const child = startChild(process.execPath, [join(import.meta.dirname, 'spender.ts'), JSON.stringify(order)]);
     await child.until(() => child.stdout().split('settled').length > 300);
-    // On a busy machine nothing is booked yet.
+    // More than the report of requests shows: on a busy machine fewer are booked yet.
     await eventually(
-      () => server.query<Row>(connection, 'select 1 from gateway_operator.ledger_row limit 1'),
-      (rows) => rows.length === 1,
+      () => server.query<Row>(connection, 'select 1 from gateway_operator.ledger_row limit 100'),
+      (rows) => rows.length === 100,
     );
     await child.end('SIGKILL');
     rmSync(order.folder, { recursive: true, force: true });

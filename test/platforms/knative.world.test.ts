@@ -1,8 +1,6 @@
 // Do Knative's own webhooks and controller take our YAML, with real rights behind it?
-import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
@@ -14,6 +12,7 @@ import { makeInstance, makeKey, makeSecret, makeSecrets } from '../reconcile/obj
 import { run } from '../support/child.ts';
 import { whyNoControlPlane } from '../support/control-plane.ts';
 import { eventually } from '../support/eventually.ts';
+import { type KnativeControlPlane, runScript, startKnative } from '../support/knative.ts';
 import { describeUnless } from '../support/skip-unless.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { documentsOf } from './world.ts';
@@ -23,18 +22,16 @@ const why = whyNoControlPlane() ?? whyNoKnative();
 const documents = documentsOf('infra/platforms/knative/operator.yaml');
 
 describeUnless(why, 'Knative', () => {
-  const state = join(temporaryFolder(), 'state');
-  const script = (name: string, ...args: string[]) => promisify(execFile)(name, args);
+  let knative: KnativeControlPlane;
   let kubeconfig: string;
 
   beforeAll(async () => {
-    const { stdout } = await script(join(TEST_KIT, 'start.sh'), state, '--no-controllers');
-    kubeconfig = stdout.trim();
-    await script(join(TEST_KIT, 'start-knative.sh'), state);
+    knative = await startKnative(temporaryFolder(), 'bare');
+    kubeconfig = knative.kubeconfig;
     await kubectl('apply', '-f', 'crds/manifests', '-f', 'infra/platforms/kubernetes/access.yaml');
     await kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s');
-  }, 60_000);
-  afterAll(() => (existsSync(join(state, 'stop')) ? script(join(state, 'stop')) : undefined), 30_000);
+  }, 120_000);
+  afterAll(() => knative?.stop(), 30_000);
 
   const kubectl = async (...args: string[]) => {
     const { code, stdout, stderr } = await run('kubectl', args, { KUBECONFIG: kubeconfig });
@@ -98,7 +95,7 @@ describeUnless(why, 'Knative', () => {
 
   test('the source of triggers may watch our kinds: the controller asked with its account', async () => {
     // Nothing runs Services here: their address is what the test kit says.
-    await script(join(TEST_KIT, 'knative.sh'), state, 'ready', 'gateway-operator/reconcile', 'http://127.0.0.1:9');
+    await runScript('knative.sh', knative.state, 'ready', 'gateway-operator/reconcile', 'http://127.0.0.1:9');
     const condition = async () =>
       (await get('apiserversource', 'changes')).status?.conditions?.find(
         ({ type }) => type === 'SufficientPermissions',
@@ -137,7 +134,7 @@ describeUnless(why, 'Knative', () => {
 
     beforeAll(async () => {
       const token = (await kubectl('-n', 'gateway-operator', 'create', 'token', 'reconcile')).trim();
-      const own = join(state, 'reconcile.kubeconfig');
+      const own = join(knative.state, 'reconcile.kubeconfig');
       const text = readFileSync(kubeconfig, 'utf8').replace(
         /user: {client-certificate.*}}/,
         `user: {token: ${token}}}`,
@@ -187,13 +184,7 @@ describeUnless(why, 'Knative', () => {
     });
 
     test('is ready, where Knative says, once Knative says so', async () => {
-      await script(
-        join(TEST_KIT, 'knative.sh'),
-        state,
-        'ready',
-        'default/main-serving',
-        'http://main-serving.default.svc',
-      );
+      await runScript('knative.sh', knative.state, 'ready', 'default/main-serving', 'http://main-serving.default.svc');
       await resync();
       expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
       expect(await harness.status(gatewayInstances, 'main')).toMatchObject({ url: 'http://main-serving.default.svc' });

@@ -1,9 +1,7 @@
 // Do Knative's own sources, as they are, make reconcile look? Its PingSource and ApiServerSource adapters, and
 // admission's triggers, against real processes.
-import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
@@ -16,6 +14,7 @@ import { openCertificates } from '../../infra/platforms/local/cluster/certificat
 import { run } from '../support/child.ts';
 import { whyNoControlPlane } from '../support/control-plane.ts';
 import { eventually } from '../support/eventually.ts';
+import { type KnativeControlPlane, runScript, startKnative } from '../support/knative.ts';
 import { type LeakDetector, openLeakDetector } from '../support/secret-leak-detector.ts';
 import { linkBundles, type SharedPostgres, sharedPostgres } from '../support/shared-servers.ts';
 import { describeUnless } from '../support/skip-unless.ts';
@@ -39,9 +38,7 @@ const why = whyNoControlPlane() ?? (missing === undefined ? undefined : `no ${mi
 
 describeUnless(why, 'triggers on Knative', () => {
   const folder = temporaryFolder();
-  const state = join(folder, 'state');
-  const script = async (name: string, ...args: string[]) =>
-    (await promisify(execFile)(join(TEST_KIT, name), args)).stdout.trim();
+  let knative: KnativeControlPlane;
   let kubeconfig: string;
   let cluster: Cluster;
   let postgres: SharedPostgres;
@@ -51,9 +48,8 @@ describeUnless(why, 'triggers on Knative', () => {
   const closing: Array<() => Promise<unknown>> = [];
 
   beforeAll(async () => {
-    [kubeconfig, postgres] = await Promise.all([script('start.sh', state), sharedPostgres()]);
-    await script('start-nodes.sh', state);
-    await script('start-knative.sh', state);
+    [knative, postgres] = await Promise.all([startKnative(folder, 'with nodes'), sharedPostgres()]);
+    kubeconfig = knative.kubeconfig;
     detector = await openLeakDetector(kubeconfig);
     closing.push(detector.stop);
     const transport = await createKubeconfigTransport(kubeconfig);
@@ -87,17 +83,17 @@ describeUnless(why, 'triggers on Knative', () => {
     writeFileSync(join(folder, 'operator.yaml'), manifest);
     await kubectl('apply', '-f', join(folder, 'operator.yaml'));
     // Nothing runs Services here: their address is what the test kit says.
-    await script('knative.sh', state, 'ready', 'gateway-operator/reconcile', reconcile.url);
+    await runScript('knative.sh', knative.state, 'ready', 'gateway-operator/reconcile', reconcile.url);
     await apply(
       cluster,
       sampleFor(await postgres.createDatabase(), 'http://127.0.0.1:9').filter(({ kind }) => kind === 'Secret'),
     );
     const { base } = admission;
     hooks = webhookConfigurations({ base, caBundle: certificates.ca });
-  }, 120_000);
+  }, 180_000);
   afterAll(async () => {
     for (const close of closing) await close();
-    if (existsSync(join(state, 'stop'))) await promisify(execFile)(join(state, 'stop'));
+    await knative?.stop();
   }, 60_000);
 
   let hooks: ReturnType<typeof webhookConfigurations>;
@@ -138,7 +134,7 @@ describeUnless(why, 'triggers on Knative', () => {
   test('the ApiServerSource names an instance and a user, and reconcile looks at them', async () => {
     await eventually(isReady('apiserversource', 'changes'), (ready) => ready === 'True', deadline);
     await apply(cluster, await sample('GatewayInstance'));
-    const adapter = await script('knative.sh', state, 'apiserver', 'gateway-operator/changes');
+    const adapter = await runScript('knative.sh', knative.state, 'apiserver', 'gateway-operator/changes');
     const isInstanceSeen = async () => (await statusOf(gatewayInstances, 'sample')).observedGeneration !== undefined;
     await touchUntil('gatewayinstance', 'sample', isInstanceSeen);
     await apply(cluster, await sample('Team'));
@@ -164,7 +160,7 @@ describeUnless(why, 'triggers on Knative', () => {
     const patch = JSON.stringify({ spec: { schedule: '*/2 * * * * *' } });
     await kubectl('-n', 'gateway-operator', 'patch', 'pingsource', 'every-minute', '--type=merge', '-p', patch);
     await eventually(isReady('pingsource', 'every-minute'), (ready) => ready === 'True', deadline);
-    await script('knative.sh', state, 'ping');
+    await runScript('knative.sh', knative.state, 'ping');
     await eventually(
       () => statusOf(virtualKeys, 'example-service'),
       ({ isActive }) => isActive === true,

@@ -1,9 +1,7 @@
 // Knative's ApiServerSource adapter on a real API server. It cannot watch VirtualKeys, so the key is one that a User
 // gets.
-import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
@@ -13,6 +11,7 @@ import { startReconcile } from '../../platforms/node-process.ts';
 import { apply, sampleFor } from '../../platforms/world.ts';
 import { run } from '../../support/child.ts';
 import { eventually } from '../../support/eventually.ts';
+import { runScript, startKnative } from '../../support/knative.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { makeUser, measure } from './keys.ts';
@@ -29,15 +28,11 @@ export const whyNoKnative = (): string | undefined =>
 
 export async function triggersOfKnative(count: number): Promise<number[]> {
   const folder = temporaryFolder();
-  const state = join(folder, 'state');
-  const script = async (name: string, ...args: string[]) =>
-    (await promisify(execFile)(join(TEST_KIT, name), args)).stdout.trim();
   const closing: Array<() => Promise<unknown>> = [];
   try {
-    const [kubeconfig, postgres] = await Promise.all([script('start.sh', state), startPostgres()]);
-    closing.unshift(postgres.stop, () => promisify(execFile)(join(state, 'stop')));
-    await script('start-nodes.sh', state);
-    await script('start-knative.sh', state);
+    const [knative, postgres] = await Promise.all([startKnative(folder, 'with nodes'), startPostgres()]);
+    const { kubeconfig, state } = knative;
+    closing.unshift(postgres.stop, knative.stop);
     const { request, close } = await createKubeconfigTransport(kubeconfig);
     closing.unshift(close);
     const cluster = createCluster({ request });
@@ -58,7 +53,7 @@ export async function triggersOfKnative(count: number): Promise<number[]> {
         KUBECONFIG: kubeconfig,
       },
     );
-    await script('knative.sh', state, 'ready', 'gateway-operator/reconcile', reconcile.url);
+    await runScript('knative.sh', state, 'ready', 'gateway-operator/reconcile', reconcile.url);
     const sample = sampleFor(await postgres.createDatabase(), 'http://127.0.0.1:9');
     await apply(
       cluster,
@@ -70,7 +65,7 @@ export async function triggersOfKnative(count: number): Promise<number[]> {
       return /"type": "Ready"/.test((await run('kubectl', args, { KUBECONFIG: kubeconfig })).stdout);
     };
     await eventually(isReady, Boolean, TIMEOUT);
-    const adapter = Number(await script('knative.sh', state, 'apiserver', 'gateway-operator/changes'));
+    const adapter = Number(await runScript('knative.sh', state, 'apiserver', 'gateway-operator/changes'));
     closing.unshift(async () => process.kill(adapter));
     // The adapter posts changes after its watch starts, and does not report when that is.
     let touches = 0;
