@@ -15,7 +15,6 @@ export const RATE_KINDS = {
     modelEntryField: 'rpm',
     window: MINUTE,
     isEstimated: false,
-    usedAtEnd: ({ isCalled }) => (isCalled ? 1 : 0),
     units: ['request per minute', 'requests per minute'],
     header: 'requests',
     advice: undefined,
@@ -25,7 +24,6 @@ export const RATE_KINDS = {
     modelEntryField: 'tpm',
     window: MINUTE,
     isEstimated: true,
-    usedAtEnd: ({ tokens }) => tokens.input + tokens.output,
     units: ['token per minute', 'tokens per minute'],
     header: 'tokens',
     advice: 'send less, or set a smaller max_completion_tokens',
@@ -35,7 +33,6 @@ export const RATE_KINDS = {
     modelEntryField: undefined,
     window: undefined,
     isEstimated: false,
-    usedAtEnd: undefined,
     units: ['request at the same time', 'requests at the same time'],
     header: undefined,
     advice: undefined,
@@ -54,11 +51,6 @@ interface RateKindRow {
    * use. Otherwise each request counts as 1.
    */
   readonly isEstimated: boolean;
-  /**
-   * What a request has used at its end: the rest is given back. A kind whose estimate is exact returns it
-   * (`end.estimates`) if a provider was called. Undefined: the kind has no windows, and everything is given back.
-   */
-  readonly usedAtEnd: ((end: RequestEnd) => number) | undefined;
   /** The name of one unit and of several units, in messages. */
   readonly units: readonly [string, string];
   /**
@@ -135,8 +127,17 @@ export const perRate = <T>(toValue: (kind: RateKind) => T): Record<RateKind, T> 
   parallel: toValue('parallel'),
 });
 
+/**
+ * What a request has used at its end: the rest is given back. A kind whose estimate is exact returns it (`estimates`) if
+ * a provider was called.
+ */
+const USED_AT_END: Readonly<Record<WindowedRate, (end: RequestEnd) => number>> = {
+  requests: ({ isCalled }) => (isCalled ? 1 : 0),
+  tokens: ({ tokens }) => tokens.input + tokens.output,
+};
+
 /** The use of a request that has ended. */
-export const usageAtEnd = (end: RequestEnd): RateUsage => perWindowedRate((kind) => RATE_KINDS[kind].usedAtEnd(end));
+export const usageAtEnd = (end: RequestEnd): RateUsage => perWindowedRate((kind) => USED_AT_END[kind](end));
 
 /**
  * The use that a request adds to a limit. An estimate above the limit uses the whole limit, once nothing else uses it.

@@ -2,6 +2,7 @@
 // 5, 6).
 import { beforeEach, describe, expect, test } from 'vitest';
 import { MAX_COUNTERS, MAX_REQUESTS } from '../counter-store.ts';
+import { rateChangeOf } from './counter-store.rates.scenario.promises.ts';
 import {
   type AccountsUnderTest,
   accountsScenario,
@@ -179,7 +180,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         const one = start();
         await one.reservation(40n, key);
         const change = changeOf(key, { spend: 10n, returned: 20n, risk: 7n, carriedOver: 5n, ahead: 1n });
-        const uses = [{ id: 'key', requests: 0, tokens: 10, parallel: 0 }];
+        const uses = [rateChangeOf('key', { tokens: 10 })];
         const late = await one.call({
           changes: [change],
           requests: [requestOf(1n), requestOf(0n)],

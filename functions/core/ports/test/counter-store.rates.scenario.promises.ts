@@ -2,7 +2,7 @@
 
 import type { RateChange, ReservationReply, ReservationRequest } from '../counter-store.ts';
 import type { Millis } from '../money.ts';
-import type { RateLimit, RateRequest } from '../rates.ts';
+import { perEstimatedRate, perRate, type RateLimit, type RateRequest } from '../rates.ts';
 import {
   type AccountsUnderTest,
   accountsScenario,
@@ -13,7 +13,7 @@ import {
 export const MINUTE: Millis = 60_000;
 
 export const ratesOf = (limits: ReadonlyArray<RateLimit>, more: Partial<RateRequest> = {}): RateRequest => ({
-  tokens: 10,
+  ...perEstimatedRate(() => 10),
   limits,
   modelEntryLimits: [],
   ...more,
@@ -24,9 +24,7 @@ export const rateRequestOf = (rates: RateRequest): ReservationRequest => request
 
 export const rateChangeOf = (id: string, part: Partial<RateChange> = {}): RateChange => ({
   id,
-  requests: 0,
-  tokens: 0,
-  parallel: 0,
+  ...perRate(() => 0),
   ...part,
 });
 

@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { LayoutMismatch } from '#core/ports/backends.ts';
 import { FIGURES_PAGE, MAX_COUNTERS, MAX_REQUESTS } from '#core/ports/counter-store.ts';
+import { rateChangeOf, ratesOf } from '#core/ports/test/counter-store.rates.scenario.promises.ts';
 import {
   type AccountsUnderTest,
   accountsScenario,
@@ -261,7 +262,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
 
   test('a closing returns the requests in flight of thousands of rates in several steps', async () => {
     const RATES = 5000;
-    const inRate = (at: number) => ({ id: `rate ${at}`, requests: 0, tokens: 0, parallel: 2 });
+    const inRate = (at: number) => rateChangeOf(`rate ${at}`, { parallel: 2 });
     const one = start(1000);
     for (let from = 0; from < RATES; from += 250)
       await one.call({ rateChanges: Array.from({ length: 250 }, (_, at) => inRate(from + at)) });
@@ -318,8 +319,8 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
 
   describe('with requests in flight', () => {
     const [FEW, MANY, TIMES] = [64, 16 * 64, 20];
-    const ratesOf = (parallel: number) => ({ tokens: 1, limits: [{ id: 'key', parallel }], modelEntryLimits: [] });
-    const end = { id: 'key', requests: 0, tokens: 0, parallel: -1 };
+    const parallelOf = (parallel: number) => ratesOf([{ id: 'key', parallel }]);
+    const end = rateChangeOf('key', { parallel: -1 });
 
     /** An instance with so many requests in flight; each is an account of its own, as on Workers. */
     interface Load {
@@ -334,7 +335,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     };
     const startRequest = async ({ key, inFlight }: Load): Promise<void> => {
       const one = start();
-      const requests = [requestOf(1n, { rates: ratesOf(10 ** 9) })];
+      const requests = [requestOf(1n, { rates: parallelOf(10 ** 9) })];
       expect((await one.call({ changes: [changeOf(key)], requests })).replies).toMatchObject([{ outcome: 'reserved' }]);
       inFlight.push(one);
     };
@@ -342,7 +343,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     const STEPS: Readonly<Record<string, (load: Load) => Promise<unknown>>> = {
       'a start': startRequest,
       'a refusal': async ({ key }) => {
-        const requests = [requestOf(1n, { rates: ratesOf(1) })];
+        const requests = [requestOf(1n, { rates: parallelOf(1) })];
         const { replies } = await start().call({ changes: [changeOf(key)], requests });
         expect(replies).toMatchObject([{ outcome: 'limited', rate: 'parallel' }]);
       },
@@ -401,7 +402,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
 
   test('only rates expire, and a wiped instance leaves nothing but what expires', async () => {
     const key = await loadCounter('key', 100n);
-    const rates = { tokens: 5, limits: [{ id: 'key', requests: 10, tokens: 100, parallel: 2 }], modelEntryLimits: [] };
+    const rates = ratesOf([{ id: 'key', requests: 10, tokens: 100, parallel: 2 }], { tokens: 5 });
     await start().call({ changes: [changeOf(key, { spend: 1n })], requests: [requestOf(1n, { rates })] });
     for (const name of await admin.keys(`{${uid}}:*`))
       expect((await admin.pttl(name)) > 0, name).toBe(name.includes('}:r:'));

@@ -9,6 +9,7 @@ import type {
 } from '#core/ports/counter-store.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
+import { isEstimated, perEstimatedRate, perWindowedRate } from '#core/ports/rates.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { createManualTime } from '../../../../test/doubles/time.ts';
 import { random } from '../../../../test/support/random.ts';
@@ -30,7 +31,7 @@ const ACCOUNTS = [0, 1, 2];
 const RATES = [
   { id: 'one', requests: 3, tokens: 40 },
   { id: 'two', requests: 6, parallel: 2 },
-  { id: 'three', tokens: 100, parallel: 3 },
+  { ...perWindowedRate(() => 100), id: 'three', parallel: 3 },
 ];
 
 describeUnless(whyNoRedis(), 'Redis and memory', () => {
@@ -116,7 +117,7 @@ function createScenario(pick: Pick, now: () => Millis) {
       ? {}
       : {
           rates: {
-            tokens: pick(0, 9, 60),
+            ...perEstimatedRate(() => pick(0, 9, 60)),
             limits: some(RATES),
             modelEntryLimits: some([...RATES.slice(1), undefined]),
           },
@@ -126,8 +127,7 @@ function createScenario(pick: Pick, now: () => Millis) {
   const use = ({ id }: { id: string }): RateChange => ({
     id,
     minute: pick(undefined, minute(), minute() - 1, minute() - 2),
-    requests: pick(0, -1),
-    tokens: pick(-9, 0, 30),
+    ...perWindowedRate((kind) => (isEstimated(kind) ? pick(-9, 0, 30) : pick(0, -1))),
     parallel: pick(0, -1, 1),
   });
 
