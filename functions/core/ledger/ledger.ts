@@ -31,8 +31,8 @@ const GRACE: Millis = 5000;
 /** The time limit of the charge of live requests, in case the store does not answer (LEDGER 3). */
 const CHARGE_TIMEOUT: Millis = 2500;
 /**
- * The time limit of the stop of a ledger for one request: nothing waits for it, and another process charges what it
- * has not booked when it closes the account.
+ * The time limit of the stop of a ledger for one request. Nothing waits for this stop, and a request that is not booked
+ * in time is charged when another process closes the account.
  */
 const PER_REQUEST_GRACE: Millis = 15_000;
 /** The time limit of the last report to the store. */
@@ -60,7 +60,7 @@ export interface StartableLedger extends Ledger {
 
 export function createLedger(deps: LedgerDependencies): StartableLedger {
   const context = createParts(deps);
-  const { account, timer, log, booking, settlement } = context;
+  const { account, timer, booking, settlement } = context;
   const endPeriodicWork = startPeriodicWork(context);
   return {
     start: context.membership.start,
@@ -84,13 +84,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       // No request may be admitted after the account has ended.
       context.waitQueue.refuseAll();
       await withTimeout(timer, within, 'counter store or database', stop(context)).catch((error) =>
-        log.warn(
-          'ledger: stopped with unbooked requests; a start on the same disk books them, else another process charges them',
-          {
-            unbooked: unbookedCount(account),
-            error: reasonAndCausesOf(error),
-          },
-        ),
+        logUnfinishedStop(context, error),
       );
       endPeriodicWork();
       await closeParts(context);
@@ -201,6 +195,17 @@ async function stop(context: LedgerContext): Promise<void> {
   const isLarge = toTransactions(account.requests.unbooked().map(({ row }) => row)).length > 1;
   if (account.isOpen && isLarge) await booking.flush().catch(warn);
   await untilBooked(context, () => closeOwnAccount(context));
+}
+
+/** Logs the failure of a stop. If all requests are booked, only the account is left in the store. */
+function logUnfinishedStop(context: LedgerContext, error: unknown): void {
+  const unbooked = unbookedCount(context.account);
+  if (unbooked === 0) logFailure(context, 'stop', error);
+  else
+    context.log.warn(
+      'ledger: stopped with unbooked requests; a start on the same disk books them, else another process charges them',
+      { unbooked, error: reasonAndCausesOf(error) },
+    );
 }
 
 /** Repeats a booking that PostgreSQL refuses, until the grace period is over. */

@@ -237,6 +237,27 @@ describe('a stop', () => {
     expect((await scenario.ended(ledger.spend([key]))).value).toMatchObject({ failure: { reason: 'unavailable' } });
   });
 
+  test.each([
+    ['hangs', 'up', 'ledger: a step of the stop failed; another process closes the account when its lease ends'],
+    [
+      'up',
+      'hangs',
+      'ledger: stopped with unbooked requests; a start on the same disk books them, else another process charges them',
+    ],
+  ] as const)(
+    'that does not end in time logs unbooked requests only if there are any (store: %s, PostgreSQL: %s)',
+    async (store, postgres, message) => {
+      await ledger.settle(await scenario.take(ledger, 10n, key), settlementOf(5n));
+      if (postgres === 'up') await scenario.time.advance(1000);
+      scenario.store.behaviour = store;
+      scenario.setPostgres(postgres);
+      await scenario.ended(ledger.close(1000));
+      const warnings = scenario.log.lines.filter(({ message: text }) => text.startsWith('ledger: '));
+      expect(warnings.map((line) => line.message)).toContain(message);
+      expect(warnings.filter(({ fields }) => fields?.unbooked === 0)).toEqual([]);
+    },
+  );
+
   test('twice is once', async () => {
     await scenario.ended(Promise.all([ledger.close(), ledger.close()]));
     await scenario.ended(ledger.close());
