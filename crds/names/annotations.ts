@@ -1,4 +1,4 @@
-// Annotations of our kinds: the form and the effect of those that people write. An annotation that is not in this file
+// Annotations of the custom resources: the form and the effect of those that people write. An annotation that is not in this file
 // reads as absent, and code that names it does not compile. docs/reference/fields.md shows the table.
 
 import { isFreeText } from '../validation/units.ts';

@@ -19,8 +19,9 @@ interface ClosingRequest {
 }
 
 /**
- * Freezes the account in the store, and closes it in PostgreSQL. Throws if the store or the database is unreachable;
- * may be repeated, by any number of processes.
+ * Freezes the account in the store, and closes it in PostgreSQL. Returns the reply of the store if it froze nothing, and
+ * undefined if PostgreSQL is in another epoch. Throws if the store or the database is unreachable; may be repeated, by
+ * any number of processes.
  */
 export async function closeAccount(
   context: StoreContext,
@@ -37,7 +38,8 @@ export async function closeAccount(
   const { now: at, storeCalls } = freezeReply;
   const callNumber = freezeReply.outcome === 'frozen' ? freezeReply.callNumber : undefined;
   const closing = { epoch, account, callNumber, storeCalls, at, isRebuild };
-  // Before the epoch is open, PostgreSQL gets all that the process has by the ids of its requests.
+  // Before the epoch is open, a process closes only its own accounts, and books their requests by their ids: nothing is
+  // left to charge.
   const isEmpty = freezeReply.outcome === 'none' || isRebuild;
   const reply = await (isEmpty
     ? database.close({ ...closing, figures: [], isLast: true })

@@ -1,4 +1,5 @@
-// Opens an account for a process: what PostgreSQL has is dropped, and everything else is reported (LEDGER 3, 6).
+// Opens an account for a process: ended requests that PostgreSQL has are dropped, and everything else is reported
+// (LEDGER 3, 6).
 
 import { type AccountCall, type AccountReply, MAX_COUNTERS } from '../ports/counter-store.ts';
 import type { EpochState } from '../ports/epochs.ts';

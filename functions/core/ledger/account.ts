@@ -78,8 +78,8 @@ export interface Account {
   /** Counters that changed: the next call names them. */
   readonly changed: Set<CounterState>;
   /**
-   * Previous accounts of this process and of its journal, each with its corrections that are not booked yet; undefined:
-   * the account is not closed yet.
+   * Previous accounts of this process and of its journal, each with its corrections. Undefined: they are not known yet,
+   * since this process has not closed the account, or has not read what was charged.
    */
   readonly previousAccounts: Map<string, ReadonlyArray<EndedRequest> | undefined>;
   // Epochs, as numbers; 0: none.

@@ -174,7 +174,7 @@ export interface Membership {
    * unreachable; may be called again.
    */
   start(): Promise<void>;
-  /** Leaves the account; the process joins the epoch with a new account. */
+  /** Admits nothing any more in this account, and joins the epoch again, with a new account. */
   leave(why: LeaveReason): void;
   /** Called every two seconds. */
   sendHeartbeat(): void;

@@ -15,8 +15,8 @@ const DEADLINE: Millis = 1000;
 
 /**
  * Audits those of these counters that are loaded: PostgreSQL is read first, then the store compares and repairs in one
- * step. The first step names the accounts whose rows the next one needs, so that idle counters need none. False: too
- * many accounts have unbooked spend.
+ * step. The first attempt reads no rows of accounts, and names those that the next attempt needs, so that idle counters
+ * need none. False: too many accounts have unbooked spend.
  */
 export async function auditCounters(
   context: StoreContext,

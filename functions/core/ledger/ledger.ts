@@ -178,9 +178,9 @@ async function closeParts(context: LedgerContext): Promise<void> {
 }
 
 /**
- * Ends the account: all is reported and booked, then the account is closed and finished (LEDGER 6). Live reservations,
- * and rows that PostgreSQL does not take, are left to the next start. A process without an account still books its
- * rows.
+ * Ends the account: all is reported and booked, then PostgreSQL closes the account and the store forgets it (LEDGER 6).
+ * Live reservations, and rows that PostgreSQL does not take, are left to the next start. A process without an account
+ * still books its rows.
  */
 async function stop(context: LedgerContext): Promise<void> {
   const { account, timer, sync, booking } = context;
@@ -245,7 +245,7 @@ async function closeOwnAccount(context: LedgerContext): Promise<void> {
   if (!isReported || !account.isOpen) return;
   account.isOpen = false;
   // The store frees the escrow of the account. If the store is unreachable, it keeps the account until its lease ends;
-  // then another process finishes it without a charge.
+  // then another process forgets it without a charge.
   const lastCall = {
     ...beginCall(account),
     batch: batch + 1,

@@ -7,8 +7,8 @@ import { toCorrectionRow } from './journal-replay.ts';
 import type { EndedRequest } from './requests.ts';
 
 /**
- * Freezes previous accounts in the store, and closes them in PostgreSQL. Returns those that the first calls of the next
- * account must finish; undefined: an account could not be closed, so the next account must not be opened.
+ * Freezes previous accounts in the store, and closes them in PostgreSQL. Returns the accounts whose figures the first
+ * calls of the next account must forget; undefined: an account could not be closed, so the next one must not be opened.
  */
 export async function closePreviousAccounts(
   context: LedgerContext,

@@ -130,7 +130,7 @@ export const MAX_KEYS = 1000;
  */
 const maxMembers = 4 * MAX_KEYS + 96;
 
-/** The core resources that our functions touch. */
+/** The core resources that the functions read and write. */
 export const RESOURCES = {
   secrets: { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', maxMembers },
   configMaps: { group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap', maxMembers },

@@ -254,7 +254,7 @@ export interface AuditTerms {
   /** On the store's clock. After it nothing is done. */
   readonly deadline: Millis;
   /**
-   * No account is reported as changed. Counters of accounts that have changed are checked by bounds: spend is raised to
+   * Whether no account is reported as changed. Then counters of changed accounts are checked by bounds: spend is raised to
    * the least that it can be, which is the sum and what is certainly not in it; it is lowered only by what the sum
    * lacks of its `minSum`. For example, an audit finds a spend of 100 of which 30 may not be booked: PostgreSQL has at
    * least 70 (`minSum`). If it then has only 65, the spend is lowered by 5, however much is booked meanwhile.

@@ -1,5 +1,5 @@
-// Epochs of an instance, each of which belongs to one store, and the processes that have joined them. PostgreSQL
-// has them; the store may lose its own (LEDGER 6).
+// Epochs of an instance, each of which belongs to one store, and the processes that have joined them. They are in
+// PostgreSQL; a store may lose its record of an epoch (LEDGER 6).
 import type { Millis } from './money.ts';
 
 export interface EpochState {

@@ -4,8 +4,8 @@ import type { ScopeId, ScopeSpend, ScopeWindow } from './policy.ts';
 
 /**
  * `settled`: the charge of one request. `expired`: the charge of a closed account in one counter, for all of its
- * requests that PostgreSQL did not have. Not the row is expired, but the account: its lease has ended, or its own
- * process closed it at a restart. `correction`: the same amount taken back, because the requests are booked one by one.
+ * requests that PostgreSQL did not have. It is named after the account, whose lease has ended, or which its own process
+ * has closed at a restart. `correction`: the same amount taken back, because the requests are booked one by one.
  */
 export type LedgerRowKind = 'settled' | 'expired' | 'correction';
 

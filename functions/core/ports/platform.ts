@@ -47,8 +47,8 @@ export interface Platform {
   /** Domains whose labels and annotations the Secret of a key may have. Absent: none. */
   readonly secretPrefixes?: ReadonlyArray<string>;
   /**
-   * The version of this operator, `1.2.3`. Objects that it writes for a gateway carry it; objects of a later version
-   * are left alone.
+   * The version of this operator, `1.2.3`. Objects that it writes for a gateway show it. Objects of a later version are
+   * not changed.
    */
   readonly version: string;
   /**

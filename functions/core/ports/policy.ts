@@ -103,7 +103,7 @@ export interface PolicyDigest extends Pick<KeyPolicy, 'budget' | 'furtherBudgets
   readonly [member: string]: unknown;
 }
 
-/** The policies that belong to the hash of a key value: of the VirtualKey, and of all charged scopes, itself first. */
+/** The policies that belong to the hash of a key value: of the VirtualKey, and of all charged scopes, its own first. */
 export interface KeyRecord {
   readonly key: KeyPolicy;
   readonly scopes: ReadonlyArray<ScopePolicy>;
@@ -122,15 +122,15 @@ export interface UnreadRecord extends Pick<KeyRecord, 'size'> {
   readonly secret?: never;
 }
 
-/** Undefined: the value is unknown, deleted or rotated away, or a scope that is charged has no policy. */
+/** Undefined: the value is unknown, deleted or replaced by a rotation, or a charged scope has no policy. */
 export type FoundRecord = KeyRecord | UnreadRecord | undefined;
 
 /** The gateway's view of the registry. */
 export interface Policies {
   /**
-   * Answers by the hex SHA-256 of key values' texts, in one query: the records of live key values. Records are as large
-   * as tenants can make them. Those above `maxSize` (absent: none) stay unread. If the others do not all fit into one
-   * reply, the smallest are read, at least one; call again with the hashes of the rest.
+   * Reads the records of live key values by the hex SHA-256 of their texts, in one query. Records are as large as tenants
+   * can make them. Those above `maxSize` (absent: none) stay unread. If the others do not all fit into one reply, the
+   * smallest are read, at least one; call again with the hashes of the rest.
    */
   find(hashes: ReadonlyArray<string>, maxSize?: number): Promise<ReadonlyMap<string, FoundRecord>>;
 }

@@ -167,8 +167,8 @@ export interface InstanceState {
 
 /**
  * One database as the reconciler uses it. Every call may be repeated: same arguments, same end state. All methods are
- * about one instance's rows (several instances may share a database). If the database refuses or is silent, they throw
- * `DatabaseUnreachable` within 5 s.
+ * about one instance's rows (several instances may share a database). If the database refuses or does not answer, they
+ * throw `DatabaseUnreachable` within 5 s.
  */
 export interface Registry {
   /**

@@ -7,7 +7,7 @@ export interface Log {
 }
 
 /**
- * Counters, gauges and histograms, rendered as Prometheus text by the adapter. Names carry the `gateway_operator_`
+ * Counters, gauges and histograms, rendered as Prometheus text by the adapter. Names have the `gateway_operator_`
  * prefix. One name always has the same names of labels, at most one of which has free text as its value. An object of
  * labels is never changed.
  */
