@@ -202,7 +202,7 @@ function escrowChangeOf(
   const free = idle > 0n ? idle : 0n;
   const {
     limit,
-    spend,
+    spendOfAll,
     escrowOfAll,
     demand,
     lastDemand,
@@ -214,10 +214,9 @@ function escrowChangeOf(
   const now = account.now();
   const isOver = counter.scopeWindow.window.end <= now;
   const isUnused = lastReservedAt + UNUSED_AFTER <= now || isWantedByOthers || waitingRequests.size > 0;
-  const spent = spend.reported;
-  if (limit === undefined || spent === undefined || isOver || isUnused || !isUsable(counter))
+  if (limit === undefined || spendOfAll === undefined || isOver || isUnused || !isUsable(counter))
     return { returned: free, ahead: 0n };
-  const share = (limit - spent - escrowOfAll) / (IDLE_SHARE * BigInt(account.liveAccounts));
+  const share = (limit - spendOfAll - escrowOfAll) / (IDLE_SHARE * BigInt(account.liveAccounts));
   const maxDemand = demand > lastDemand ? demand : lastDemand;
   const max = maxDemand < share ? maxDemand : share;
   const target = max < lastAmount ? 0n : max;
@@ -237,13 +236,12 @@ export function applyDone(
   counters.forEach((counter, index) => {
     const [change, result] = [call.changes[index], reply.counters[index]];
     if (change === undefined || result === undefined) return;
-    const { spent, escrowOfAll, escrow, isWantedByOthers } = result;
+    const { spent: spendOfAll, escrowOfAll, escrow, isWantedByOthers } = result;
     counter.limitAtGrant = limitAtGrantOf(counter, change, escrow);
     confirmReport(counter);
     counter.isInStore = true;
-    counter.spend.reported = spent;
     counter.risk.reported = change.risk;
-    Object.assign(counter, { escrowOfAll, escrow, isWantedByOthers } satisfies Partial<CounterState>);
+    Object.assign(counter, { spendOfAll, escrowOfAll, escrow, isWantedByOthers } satisfies Partial<CounterState>);
     if (isWantedByOthers && idleEscrow(counter) > 0n) markChanged(account, counter);
   });
   account.requests.move('inCall', 'openBatch');

@@ -141,8 +141,8 @@ export const createKnownSpend =
     const { scopeWindows, counters } = account.counters.ofScopes(scopes, account.now());
     return scopes.map(({ budget }, index) => {
       const [scopeWindow, counter] = [scopeWindows[index], counters[index]];
-      if (budget === undefined || scopeWindow === undefined || counter?.spend.reported === undefined) return undefined;
-      return { ...scopeWindow, spent: counter.spend.reported + pendingSpend(counter) };
+      if (budget === undefined || scopeWindow === undefined || counter?.spendOfAll === undefined) return undefined;
+      return { ...scopeWindow, spent: counter.spendOfAll + pendingSpend(counter) };
     });
   };
 

@@ -7,9 +7,8 @@ import type { Millis, Nano } from '../ports/money.ts';
 import { counterKey, type ScopePolicy, type ScopeWindow } from '../ports/policy.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
 
-/** An amount by how far its report is: reported to the counter store, in the pending call, and not yet in a call. */
-export interface ReportedAmount<Reported> {
-  reported: Reported;
+/** An amount that the counter store is not known to have. */
+export interface PendingAmount {
   /** The part in the pending call. */
   inCall: Nano;
   /** The part that is not yet in a call. */
@@ -19,8 +18,8 @@ export interface ReportedAmount<Reported> {
 /**
  * One scope in one window, as this process sees it.
  *
- *     limit                = spend of all processes + escrow of all processes + what is left
- *     escrow (this process) = live amounts + spend that is not reported + escrow that is returned + idle escrow
+ *     limit                 = spend of all processes + escrow of all processes + what is left
+ *     escrow of the account = live amounts + pending spend + escrow that the pending call returns + idle escrow
  */
 export interface CounterState {
   readonly key: string;
@@ -39,17 +38,17 @@ export interface CounterState {
   /** The number of live reservations, and the sum of their amounts. */
   reservations: number;
   liveAmount: Nano;
-  /**
-   * Costs of ended requests. `reported`: spend of all processes as of the last reply; undefined: there was no reply.
-   */
-  readonly spend: ReportedAmount<Nano | undefined>;
+  /** Costs of ended requests of this process that the store is not known to have. */
+  readonly spend: PendingAmount;
   /** The part of these costs that the reported `risk` must cover: the store charges it if process and disk are lost. */
-  readonly costToCover: Omit<ReportedAmount<Nano>, 'reported'>;
+  readonly costToCover: PendingAmount;
   /**
    * The charge of live reservations if this process dies: now (`current`), as last reported, and in the pending call
    * (if there is one).
    */
   readonly risk: { current: Nano; reported: Nano; inCall: Nano | undefined };
+  /** Spend of all processes, as of the last reply; undefined: there was no reply. */
+  spendOfAll: Nano | undefined;
   /** Escrow of all processes, as of the last reply. */
   escrowOfAll: Nano;
   /** Whether the store has refused a request of another account because of escrow. */
@@ -183,11 +182,12 @@ function endReport(counter: CounterState): void {
 
 /** Resets the figures of the account, which has made no call. */
 export function resetFigures(counter: CounterState): void {
-  Object.assign(counter.spend, { reported: undefined, inCall: 0n, unreported: 0n });
+  Object.assign(counter.spend, { inCall: 0n, unreported: 0n });
   Object.assign(counter.costToCover, { inCall: 0n, unreported: 0n });
   counter.risk.reported = 0n;
   endReport(counter);
-  Object.assign(counter, { escrow: 0n, escrowOfAll: 0n, isWantedByOthers: false, isLoading: false, isInStore: false });
+  Object.assign(counter, { spendOfAll: undefined, escrow: 0n, escrowOfAll: 0n, isWantedByOthers: false });
+  Object.assign(counter, { isLoading: false, isInStore: false });
 }
 
 const emptyCounter = (key: string, scopeWindow: ScopeWindow): CounterState => ({
@@ -199,9 +199,10 @@ const emptyCounter = (key: string, scopeWindow: ScopeWindow): CounterState => ({
   returnedInCall: 0n,
   reservations: 0,
   liveAmount: 0n,
-  spend: { reported: undefined, inCall: 0n, unreported: 0n },
+  spend: { inCall: 0n, unreported: 0n },
   costToCover: { inCall: 0n, unreported: 0n },
   risk: { current: 0n, reported: 0n, inCall: undefined },
+  spendOfAll: undefined,
   escrowOfAll: 0n,
   isWantedByOthers: false,
   demand: 0n,

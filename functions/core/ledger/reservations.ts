@@ -263,9 +263,9 @@ function refuseSpent(
   counter: CounterState,
   applyReply: (waiter: WaitingRequest, reply: ReservationReply) => void,
 ): void {
-  const { limit, spend, waitingRequests } = counter;
-  if (limit === undefined || spend.reported === undefined) return;
-  const spent = spend.reported + pendingSpend(counter);
+  const { limit, spendOfAll, waitingRequests } = counter;
+  if (limit === undefined || spendOfAll === undefined) return;
+  const spent = spendOfAll + pendingSpend(counter);
   for (const waiter of [...waitingRequests]) {
     const index = waiter.chargedCounters.counters.indexOf(counter);
     if (waiter.isInCall || index < 0 || spent + waiter.minAmount <= limit) continue;

@@ -86,8 +86,8 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
   };
   /** Wakes the requests for which the money that spend and escrow leave, with the idle escrow here, is enough. */
   const wakeAffordable = (counter: CounterState): void => {
-    const { limit = 0n, spend, escrowOfAll, waitingRequests } = counter;
-    let left = limit - (spend.reported ?? 0n) - escrowOfAll + idleEscrow(counter);
+    const { limit = 0n, spendOfAll = 0n, escrowOfAll, waitingRequests } = counter;
+    let left = limit - spendOfAll - escrowOfAll + idleEscrow(counter);
     for (const waiter of waitingRequests) {
       left -= waiter.amount;
       if (left < 0n) break;
