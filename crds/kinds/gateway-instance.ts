@@ -20,7 +20,9 @@ const RedisSecretRef = z.object({
         hostSecret: secretKey(
           'host: a name or several, such as `a:26379,b:26379` (TCP; `rediss://name` for TLS), `https://…` (Upstash REST) or the word `memory` (one process only)',
         ),
-        portSecret: secretKey('port; a port in the host has precedence'),
+        portSecret: secretKey(
+          'port; a port in the host has precedence, and if every host has one, the key may be absent',
+        ),
         passwordSecret: secretKey('password (for Upstash the token); an empty value means none'),
         usernameSecret: secretKey('name of the ACL user; absent: `default`').optional(),
         caSecret: secretKey(

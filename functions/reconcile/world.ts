@@ -6,6 +6,7 @@ import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
 import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
 import type { Claim, InstanceRow, InstanceState, ObservedHolder } from '#core/ports/registry.ts';
+import type { StoreFile } from '#core/rules/connections.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import type { KindName } from '#crds/kinds/kinds.ts';
 import type { Team } from '#crds/kinds/team.ts';
@@ -152,6 +153,8 @@ export interface InstanceView {
   readonly store: CheckResult;
   /** Absent while the Secret does not contain it. */
   readonly storeType?: StoreConnection['type'];
+  /** The files that the gateway needs of the counter store's Secret. */
+  readonly storeFiles?: ReadonlyArray<StoreFile>;
   /**
    * The problem of the database's Secret, else of the counter store's, else of the ConfigMap with authorities: Pods
    * that start now could not read it.

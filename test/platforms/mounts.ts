@@ -64,6 +64,7 @@ export async function podOf(cluster: Cluster): Promise<Pod> {
     instance,
     snapshot,
     store: 'memory',
+    storeFiles: ['host'],
     connections: '',
     logins: 'l1',
     image: 'gateway',

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import type { StoreConnection } from '#core/ports/backends.ts';
+import { neededStoreFiles } from '#core/rules/connections.ts';
 import { type GatewayInstance, GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { desiredParts } from '../../functions/reconcile/workload/desired-objects.ts';
 import type { WorkloadType } from '../../functions/reconcile/workload/workload-objects.ts';
@@ -26,12 +27,17 @@ const build = (
     instance: instanceOf(spec),
     snapshot: { hash: 'abc', name: 'main-abc' },
     store,
+    storeFiles: FILES[store],
     connections: '7.8',
     logins: 'l1',
     image: IMAGE,
     pullSecrets,
     version: '0.1.0',
   });
+
+const filesAt = (host: string) =>
+  neededStoreFiles({ keys: instanceOf({}).spec.redisSecretRef.keys }, { host: btoa(host) });
+const FILES = { redis: filesAt('kv'), memory: filesAt('memory'), upstash: filesAt('https://eu1.example') };
 
 const everything = {
   image: 'registry.example.com/own-gateway:2',
@@ -104,6 +110,7 @@ test('another snapshot is another template, so Pods are rolled', () => {
     instance,
     snapshot: { hash: 'def', name: 'main-def' },
     store: 'redis',
+    storeFiles: FILES.redis,
     connections: '7.8',
     logins: 'l1',
     image: IMAGE,
@@ -180,6 +187,10 @@ describe('a connection whose entries have names of their own', () => {
   });
 
   test('needs no entry that this kind of store does not have', () => {
+    expect(
+      [...filesAt('kv'), ...filesAt('a:1,kv'), ...filesAt('fd00::5')].filter((name) => name === 'port'),
+    ).toHaveLength(3);
+    expect(filesAt('rediss://a:26379,[fd00::5]:7')).toEqual(counters.filter((name) => name !== 'port'));
     expect(items('store', 'memory')).toEqual(mounted(['host']));
     expect(items('store', 'upstash')).toEqual(mounted(['host', 'password']));
   });

@@ -42,6 +42,7 @@ export const STORE_FILES = [
   'sentinelMaster',
   'sentinelPassword',
 ] as const;
+export type StoreFile = (typeof STORE_FILES)[number];
 
 /** `data` as stored: base64. The host is `name` or `name:port`; an IPv6 address is in brackets. */
 export function toDatabaseConnection(
@@ -152,12 +153,12 @@ export function toStoreConnection(
   if (long !== undefined) return err(long);
   const host = read(data, hostSecret);
   if (host === 'memory') return ok({ type: 'memory' });
-  // Upstash is reached by address and token only.
-  const needed = isUrl(host) ? [passwordSecret] : Object.values(ref.keys).filter((name) => name !== undefined);
+  const files = neededStoreFiles(ref, data);
+  const needed = files.flatMap((file) => ref.keys[`${file}Secret`] ?? []);
   const absent = needed.find((name) => ownMember(data, name) === undefined);
   if (absent !== undefined) return err(missing(absent));
   if (isUrl(host)) return toUpstash(hostSecret, host, read(data, passwordSecret));
-  const port = toPort(read(data, portSecret));
+  const port = files.includes('port') ? toPort(read(data, portSecret)) : 0;
   const [, scheme, list = ''] = /^(rediss?:\/\/)?(.*)$/s.exec(host) ?? [];
   const [server, ...otherServers] = list.split(',').map((text) => toServer(text, port ?? 0));
   if (server === undefined || !isComplete(otherServers)) return err(invalid(hostSecret, NO_HOST));
@@ -183,6 +184,25 @@ export function toStoreConnection(
     ...(sentinelPasswordSecret === undefined ? {} : { sentinelPassword: read(data, sentinelPasswordSecret) }),
   });
 }
+
+/**
+ * The files that a counter store of this Secret needs. A store in memory has no port and no password. Upstash is
+ * reached by address and token only. Hosts that all have a port need no other port.
+ */
+export function neededStoreFiles(
+  { keys }: Pick<GatewayInstanceSpec['redisSecretRef'], 'keys'>,
+  data: SecretData,
+): ReadonlyArray<StoreFile> {
+  const host = read(data, keys.hostSecret);
+  if (host === 'memory') return ['host'];
+  if (isUrl(host)) return ['host', 'password'];
+  return host.split(',').every((server) => PORT.test(server))
+    ? STORE_FILES.filter((file) => file !== 'port')
+    : STORE_FILES;
+}
+
+/** The port at the end of a server; an IPv6 address without brackets has none. */
+const PORT = /(^(rediss?:\/\/)?[^:/]+|\]):[0-9]+$/;
 
 /** All servers are asked concurrently. */
 const MAX_SERVERS = 10;

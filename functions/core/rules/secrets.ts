@@ -8,7 +8,7 @@ import { ownMember } from '../json/json.ts';
 import { cutText } from '../json/text.ts';
 import { modelOf } from '../models/entry-model.ts';
 import { hasTooManyKeys, type KubeObject, MAX_KEYS } from '../ports/cluster.ts';
-import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from './connections.ts';
+import { type ConnectionProblem, neededStoreFiles, toDatabaseConnection, toStoreConnection } from './connections.ts';
 import { type CredentialProblem, toModelEntryAddress } from './credentials.ts';
 import type { Finding } from './finding.ts';
 
@@ -127,12 +127,13 @@ export function createSecretCheck(
 const checkDatabaseSecret = (ref: Spec['databaseSecretRef'], namespace: string, secret: ReadSecret): SecretFinding[] =>
   checkAddress(toUse(ref, namespace, 'spec.databaseSecretRef'), secret, (data) => toDatabaseConnection(ref, data));
 
-/**
- * The same for the counter store. Only the keys that it needs are required: a store in memory has no port and no
- * password, one at a URL has no port.
- */
-const checkStoreSecret = (ref: Spec['redisSecretRef'], namespace: string, secret: ReadSecret): SecretFinding[] =>
-  checkAddress(toUse(ref, namespace, 'spec.redisSecretRef'), secret, (data) => toStoreConnection(ref, data));
+/** The same for the counter store. Only the keys that it needs are required. */
+function checkStoreSecret(ref: Spec['redisSecretRef'], namespace: string, secret: ReadSecret): SecretFinding[] {
+  const files = isUnread(secret) ? [] : neededStoreFiles(ref, secret.data);
+  const keys = Object.fromEntries(files.map((file) => [`${file}Secret`, ref.keys[`${file}Secret`]]));
+  const use = toUse({ ...ref, keys }, namespace, 'spec.redisSecretRef');
+  return checkAddress(use, secret, (data) => toStoreConnection(ref, data));
+}
 
 function checkAddress(
   use: Use,

@@ -124,6 +124,21 @@ test.each([
     { type: 'redis', host: 'a', port: 26379, password: '', tls: false },
   ],
   [
+    { h: 'kv:6379\n', p: '' },
+    { type: 'redis', host: 'kv', port: 6379, password: '', tls: false },
+  ],
+  [
+    { h: 'rediss://a:26379,[fd00::5]:7', p: '' },
+    {
+      type: 'redis',
+      host: 'a',
+      port: 26379,
+      otherServers: [{ host: 'fd00::5', port: 7 }],
+      password: '',
+      tls: true,
+    },
+  ],
+  [
     { h: 'rediss://a:26379,b,[fd00::5]:7', n: '6379', p: '' },
     {
       type: 'redis',
@@ -151,6 +166,12 @@ test.each([
 
 test.each([
   [{ h: 'kv', p: '' }, 'n'],
+  [{ h: 'rediss://kv', p: '' }, 'n'],
+  [{ h: 'a:26379,b', p: '' }, 'n'],
+  [{ h: '[fd00::5]', p: '' }, 'n'],
+  [{ h: 'fd00::5', p: '' }, 'n'],
+  [{ h: 'kv:6379' }, 'p'],
+  [{ h: 'kv:70000', p: '' }, 'h'],
   [{ h: 'kv', n: 'x', p: '' }, 'n'],
   [{ h: 'kv/0', n: '1', p: '' }, 'h'],
   [{ h: 'a,', n: '1', p: '' }, 'h'],

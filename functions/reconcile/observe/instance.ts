@@ -21,6 +21,8 @@ import {
 } from '#core/ports/cluster.ts';
 import {
   type ConnectionProblem,
+  neededStoreFiles,
+  type StoreFile,
   toDatabaseConnection,
   toServiceHost,
   toStoreConnection,
@@ -112,8 +114,10 @@ export async function observeInstance(
 async function observeSecrets(context: ObserveContext, object: GatewayInstance, isReferred: boolean) {
   const secrets = await readSecrets(context, object, isReferred);
   const { databaseSecretRef, redisSecretRef } = object.spec;
-  const connections = [secrets.get(databaseSecretRef.nameRef)?.database, secrets.get(redisSecretRef.nameRef)?.store];
+  const ofStore = secrets.get(redisSecretRef.nameRef);
+  const connections = [secrets.get(databaseSecretRef.nameRef)?.database, ofStore?.store];
   return {
+    ...(ofStore?.storeFiles && { storeFiles: ofStore.storeFiles }),
     connections: connectionsOf(context, object, secrets),
     addressHashes: connections.map((one) => one?.addressHash ?? ''),
     loginHash: connections.map((one) => one?.loginHash ?? '').join('.'),
@@ -126,6 +130,7 @@ interface SecretResult {
   readonly findings?: SecretFindings;
   readonly database?: HashedConnection<DatabaseConnection>;
   readonly store?: HashedConnection<StoreConnection>;
+  readonly storeFiles?: ReadonlyArray<StoreFile>;
   readonly problem?: Problem;
 }
 interface HashedConnection<T> {
@@ -174,7 +179,11 @@ async function readSecrets(
           findings: check(name, toReadSecret(secret, false)),
           ...(secret &&
             name === database.nameRef && { database: hashed(secret, toDatabaseConnection(database, dataOf(secret))) }),
-          ...(secret && name === store.nameRef && { store: hashed(secret, toStoreConnection(store, dataOf(secret))) }),
+          ...(secret &&
+            name === store.nameRef && {
+              store: hashed(secret, toStoreConnection(store, dataOf(secret))),
+              storeFiles: neededStoreFiles(store, dataOf(secret)),
+            }),
         },
       ];
     } catch (error) {

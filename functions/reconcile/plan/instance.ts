@@ -86,7 +86,7 @@ function superfluousSnapshots(view: InstanceView, context: PlanContext): Snapsho
 
 /** The workload is written whole in every run, when its snapshot exists and can be mounted. */
 function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
-  const { object, workloadObjects, snapshot, storeType } = view;
+  const { object, workloadObjects, snapshot, storeType, storeFiles = [] } = view;
   const { type, writeProblem, check } = evaluateOwnType(view, world);
   if (type === undefined || writeProblem !== undefined || !snapshot.isPublished) return [];
   const { gatewayImage: image, gatewayPullSecrets: pullSecrets, version } = world.platform;
@@ -101,7 +101,8 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
     version,
   };
   const replicas = workloadObjects.get('Deployment')?.spec.replicas;
-  const desired = storeType === undefined ? [] : desiredParts(type, { ...input, store: storeType }, replicas);
+  const desired =
+    storeType === undefined ? [] : desiredParts(type, { ...input, store: storeType, storeFiles }, replicas);
   const isFixed =
     desired.some(({ objectKind }) => objectKind === 'Deployment') &&
     !desired.some(({ objectKind }) => objectKind === 'HorizontalPodAutoscaler');

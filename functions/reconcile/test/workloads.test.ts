@@ -5,7 +5,7 @@ import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { OWNED_LABEL } from '#crds/names/group.ts';
 import { runDeployment } from '../../../test/reconcile/controllers.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
-import { makeInstance, makeKey, makeSecrets, PASSWORD } from '../../../test/reconcile/objects.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, PASSWORD } from '../../../test/reconcile/objects.ts';
 import { createWorkloads } from '../../../test/reconcile/workloads.ts';
 import { WORKLOAD_OBJECTS } from '../workload/workload-objects.ts';
 
@@ -38,6 +38,17 @@ describe('a Deployment', () => {
       keys: { total: 1, active: 1 },
     });
     expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
+  });
+
+  test('mounts no port of the counter store if every host of the Secret has one', async () => {
+    const mounted = async (secret: Readonly<Record<string, string>>) => {
+      await harness.apply(makeSecret('store', secret));
+      await running();
+      return JSON.stringify(part('Deployment')?.spec).includes('"path":"port"');
+    };
+    expect(await mounted({ host: 'redis', port: '6379', password: '' })).toBe(true);
+    expect(await mounted({ host: 'redis:6379', password: '' })).toBe(false);
+    expect(await ready()).toBe('True Ready');
   });
 
   test('that is as desired is not written again, however many runs there are', async () => {

@@ -2,7 +2,7 @@
 // API server.
 
 import type { StoreConnection } from '#core/ports/backends.ts';
-import { DATABASE_FILES, STORE_FILES } from '#core/rules/connections.ts';
+import { DATABASE_FILES, type StoreFile } from '#core/rules/connections.ts';
 import { isOwnVariable, type OwnVariable } from '#core/rules/reserved-variables.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION } from '#crds/names/group.ts';
@@ -11,6 +11,8 @@ export interface PodInput {
   readonly instance: GatewayInstance;
   readonly snapshot: { readonly hash: string; readonly name: string };
   readonly store: StoreConnection['type'];
+  /** The Secret keys that the counter store needs: an item that is not in the Secret would keep the Pod from starting. */
+  readonly storeFiles: ReadonlyArray<StoreFile>;
   /** Hash of what a Pod reads only when it starts: the addresses of database and counter store, and authorities. */
   readonly connections: string;
   /** Hash of all that a Pod reads of both Secrets. */
@@ -114,7 +116,7 @@ interface Volume {
   readonly [source: string]: unknown;
 }
 
-function volumes({ instance, snapshot, store }: PodInput): Volume[] {
+function volumes({ instance, snapshot, storeFiles }: PodInput): Volume[] {
   const { redisSecretRef, workload } = instance.spec;
   const { caConfigMapRef: ca } = workload;
   const sources = credentialSources(instance);
@@ -128,7 +130,7 @@ function volumes({ instance, snapshot, store }: PodInput): Volume[] {
         items: itemsOf(instance.spec.databaseSecretRef.keys, DATABASE_FILES),
       },
     },
-    { name: 'store', secret: { secretName: redisSecretRef.nameRef, items: storeItems(instance, store) } },
+    { name: 'store', secret: { secretName: redisSecretRef.nameRef, items: itemsOf(redisSecretRef.keys, storeFiles) } },
     { name: 'journal', emptyDir: {} },
     ...(ca === undefined
       ? []
@@ -162,15 +164,4 @@ function itemsOf<Path extends string>(
     const key = keys[`${path}Secret`];
     return key === undefined ? [] : [{ key, path }];
   });
-}
-
-/**
- * Only the Secret keys that this kind of counter store has: an item that is not in the Secret would keep the Pod from
- * starting.
- */
-function storeItems({ spec }: GatewayInstance, store: StoreConnection['type']): object[] {
-  const files = STORE_FILES.filter(
-    (path) => store === 'redis' || path === 'host' || (store === 'upstash' && path === 'password'),
-  );
-  return itemsOf(spec.redisSecretRef.keys, files);
 }

@@ -63,6 +63,16 @@ describe('an instance', () => {
     expect(await instance({ redisSecretRef: { nameRef: 'here', keys } })).toEqual({ refused: [], warnings: [] });
   });
 
+  test('needs no port if every host has one, and the message about another missing key does not ask for it', async () => {
+    await world.put(RESOURCES.secrets, secretOf('hosts', { host: 'a:26379,b:26379', password: '' }));
+    await world.put(RESOURCES.secrets, secretOf('without-password', { host: 'a:26379,b:26379' }));
+    const keys = GOOD.GatewayInstance.redisSecretRef.keys;
+    expect(await instance({ redisSecretRef: { nameRef: 'hosts', keys } })).toEqual({ refused: [], warnings: [] });
+    expect((await instance({ redisSecretRef: { nameRef: 'without-password', keys } })).refused).toEqual([
+      expect.stringContaining('spec.redisSecretRef.keys.passwordSecret: Not found'),
+    ]);
+  });
+
   test('whose Secrets have an impossible address gets a warning', async () => {
     await world.put(
       RESOURCES.secrets,
