@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type Certificates, openCertificates } from '../../infra/platforms/local/cluster/certificates.ts';
 import * as launcher from '../../infra/platforms/local/cluster/envtest.ts';
 import { createChildren } from '../../infra/platforms/local/state/children.ts';
-import { freePort } from '../../infra/platforms/local/state/ports.ts';
+import { freePort, onFreePort } from '../../infra/platforms/local/state/ports.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 export interface Answer {
@@ -54,17 +54,19 @@ export async function startControlPlane({
   const folder = temporaryFolder();
   const token = randomBytes(16).toString('hex');
   const tls = await openCertificates(join(folder, 'certificates'), new Date());
-  const { url, etcd, kubeconfig, stop } = await launcher.startControlPlane({
+  const own = {
     children: createChildren(join(folder, 'children')),
     folder: join(folder, 'control-plane'),
-    port: await freePort(0, 'any'),
-    etcdPort: await freePort(0, 'any'),
     token,
     tls,
     ...(controllers === 'all' ? {} : { controllers }),
     plugins,
     isDurable: false,
-  });
+  };
+  const pick = () => freePort(0, 'any');
+  const start = (port: number) =>
+    onFreePort(pick, (etcdPort) => launcher.startControlPlane({ ...own, port, etcdPort }));
+  const { url, etcd, kubeconfig, stop } = await onFreePort(pick, start);
   return {
     url,
     etcd,

@@ -9,7 +9,7 @@ import { startOf } from '#adapters/process/running-processes.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import * as launcher from '../../infra/platforms/local/database/postgres.ts';
 import { createChildren } from '../../infra/platforms/local/state/children.ts';
-import { freePort } from '../../infra/platforms/local/state/ports.ts';
+import { freePort, onFreePort } from '../../infra/platforms/local/state/ports.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 export interface TestPostgres {
@@ -49,10 +49,9 @@ export async function startPostgres(options: TestPostgresOptions = {}): Promise<
   const { durable = false, tls, clientAuthority, settings = [], existing } = options;
   const folder = temporaryFolder();
   await existing?.writeTo(join(folder, 'data'));
-  const server = await launcher.startPostgres({
+  const own = {
     children: createChildren(join(folder, 'children')),
     folder: join(folder, 'data'),
-    port: await freePort(0, 'any'),
     username: 'postgres',
     password: existing?.password ?? randomBytes(9).toString('hex'),
     isDurable: durable,
@@ -67,7 +66,11 @@ export async function startPostgres(options: TestPostgresOptions = {}): Promise<
         ? []
         : ['ssl_ca_file=clients.cert', `hba_file=${join(folder, 'data/clients.conf')}`]),
     ],
-  });
+  };
+  const server = await onFreePort(
+    () => freePort(0, 'any'),
+    (port) => launcher.startPostgres({ ...own, port }),
+  );
   const { connection } = server;
   const pids = () => [server.pid(), ...childrenOf(server.pid())];
   return {

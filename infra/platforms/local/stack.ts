@@ -18,7 +18,7 @@ import { startFunctions } from './functions/functions.ts';
 import { startSchedule } from './functions/schedule.ts';
 import { createSampleUpstream } from './sample-upstream/server.ts';
 import type { Progress, Start, StartContext } from './start.ts';
-import { gatewayPortOf, portOf } from './state/ports.ts';
+import { gatewayPortOf, onFreePort, portOf } from './state/ports.ts';
 
 export type Stack = Awaited<ReturnType<typeof startStack>>;
 /** The content of `DIR/endpoints.json`: addresses are URLs on 127.0.0.1. */
@@ -74,12 +74,18 @@ async function start(context: StartContext, { step, say }: Progress) {
   step('kinds       GatewayInstance, VirtualKey, User, Team');
 
   // Without a key, so that entries with `requiresAuth: false` work as well.
-  const upstream = await createSampleUpstream({ port: await portOf(state, 'upstream') });
+  const upstream = await onFreePort(
+    () => portOf(state, 'upstream'),
+    (port) => createSampleUpstream({ port }),
+  );
   onStop(upstream.close);
   const accounts = await openAccounts(context, kubeconfig, cluster);
-  const { port: gatewayPort, taken } = await gatewayPortOf(state, options.port);
-  if (taken !== undefined) say(`        port ${taken} is taken; the gateway listens on ${gatewayPort}`);
-  const functions = await startFunctions(context, { cluster, accounts, certificates, gatewayPort });
+  const pickGatewayPort = async () => {
+    const { port, taken } = await gatewayPortOf(state, options.port);
+    if (taken !== undefined) say(`        port ${taken} is taken; the gateway listens on ${port}`);
+    return port;
+  };
+  const functions = await startFunctions(context, { cluster, accounts, certificates, pickGatewayPort });
   const webhooks = { base: functions.admission, caBundle: certificates.ca };
   const { ownUser } = accounts;
   const applied = applyWebhooks(cluster, ownUser === undefined ? webhooks : { ...webhooks, ownUser });

@@ -4,7 +4,7 @@ import { KubeConfig } from '@kubernetes/client-node';
 import { createApiServer } from '../../../apiserver/api-server.ts';
 import { type Options, UsageError } from '../options.ts';
 import type { StartContext } from '../start.ts';
-import { portOf } from '../state/ports.ts';
+import { onFreePort, portOf } from '../state/ports.ts';
 import type { Certificates } from './certificates.ts';
 import { envtestAssets, startControlPlane } from './envtest.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
@@ -30,28 +30,31 @@ export async function openCluster(context: StartContext, certificates: Certifica
 }
 
 async function embedded({ state, log, onStop }: StartContext, { cert, key }: Certificates) {
-  const server = createApiServer({
-    file: state.path('cluster.db'),
-    port: await portOf(state, 'cluster'),
-    tls: { cert, key },
-    token: state.remembered.clusterToken,
-    log,
-    instead: 'use a real cluster (--cluster envtest, or a kubeconfig file)',
-  });
-  onStop(server.stop);
-  await server.start();
-  return { url: server.url, description: 'embedded, for trying and testing only' };
+  const start = async (port: number) => {
+    const server = createApiServer({
+      file: state.path('cluster.db'),
+      port,
+      tls: { cert, key },
+      token: state.remembered.clusterToken,
+      log,
+      instead: 'use a real cluster (--cluster envtest, or a kubeconfig file)',
+    });
+    onStop(server.stop);
+    await server.start();
+    return server.url;
+  };
+  const url = await onFreePort(() => portOf(state, 'cluster'), start);
+  return { url, description: 'embedded, for trying and testing only' };
 }
 
 async function envtest({ state, onStop }: StartContext, tls: Certificates) {
-  const { url, stop } = await startControlPlane({
-    children: state.children,
-    folder: state.path('envtest'),
-    port: await portOf(state, 'cluster'),
-    etcdPort: await portOf(state, 'etcd'),
-    token: state.remembered.clusterToken,
-    tls,
-  });
+  const own = { children: state.children, folder: state.path('envtest'), token: state.remembered.clusterToken, tls };
+  const start = (port: number) =>
+    onFreePort(
+      () => portOf(state, 'etcd'),
+      (etcdPort) => startControlPlane({ ...own, port, etcdPort }),
+    );
+  const { url, stop } = await onFreePort(() => portOf(state, 'cluster'), start);
   onStop(stop);
   return { url, description: 'a real kube-apiserver and etcd' };
 }

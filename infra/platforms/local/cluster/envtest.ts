@@ -70,9 +70,9 @@ export async function startControlPlane(options: ControlPlaneOptions) {
   // The administrator's kubeconfig, for `kubectl`.
   const kubeconfig = file('admin.kubeconfig');
   try {
-    launch('etcd', etcdArgs(options, etcd, file));
+    const store = launch('etcd', etcdArgs(options, etcd, file));
     const server = launch('kube-apiserver', apiServerArgs(options, etcd, file));
-    await ready(`${url}/readyz`, options.tls.ca, server);
+    await ready(`${url}/readyz`, options.tls.ca, { store, server });
     writeKubeconfig(kubeconfig, { url, ca: options.tls.ca, token: options.token });
     const isManaged = options.controllers?.length !== 0 && existsSync(join(assets, 'kube-controller-manager'));
     if (isManaged) launch('kube-controller-manager', managerArgs(options, kubeconfig, file));
@@ -144,21 +144,29 @@ function managerArgs({ controllers }: ControlPlaneOptions, kubeconfig: string, f
   ];
 }
 
-/** Polls /readyz for at most 45 s; the error has the last lines of the API server's log. */
-async function ready(url: string, ca: string, server: Child): Promise<void> {
+type Programs = Readonly<Record<'store' | 'server', Child>>;
+
+/** Polls /readyz for at most 45 s, while both programs run; the error has the last lines of their logs. */
+async function ready(url: string, ca: string, { store, server }: Programs): Promise<void> {
   let isOver = false;
-  void server.ended.then(() => {
+  void Promise.race([store.ended, server.ended]).then(() => {
     isOver = true;
   });
   for (const until = Date.now() + 45_000; !isOver && Date.now() < until; await pause(50)) {
     if (await isReady(url, ca)) return;
   }
-  throw new Error(`kube-apiserver did not become ready: ${server.lastLines() || 'it did not run'}`);
+  const lines = `${server.lastLines() || 'it did not run'}; etcd: ${store.lastLines()}`;
+  throw new Error(`kube-apiserver did not become ready: ${lines}`);
 }
+
+/** Another process that has the port may accept the connection and send nothing. */
+const MAX_REPLY_TIME = 2_000;
 
 function isReady(url: string, ca: string): Promise<boolean> {
   return new Promise((resolve) =>
-    request(url, { ca }, (reply) => resolve(reply.resume().statusCode === 200))
+    request(url, { ca, signal: AbortSignal.timeout(MAX_REPLY_TIME) }, (reply) =>
+      resolve(reply.resume().statusCode === 200),
+    )
       .on('error', () => resolve(false))
       .end(),
   );

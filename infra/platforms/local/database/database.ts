@@ -6,42 +6,26 @@ import type { DatabaseConnection } from '../../../../functions/core/ports/backen
 import type { Log } from '../../../../functions/core/ports/telemetry.ts';
 import { UsageError } from '../options.ts';
 import type { StartContext } from '../start.ts';
-import { portOf } from '../state/ports.ts';
-import type { State } from '../state/state.ts';
+import { onFreePort, portOf } from '../state/ports.ts';
 import { type PostgresServer, startPostgres } from './postgres.ts';
 
 const NAME = 'gateway';
-const MAX_ATTEMPTS = 5;
-/** In the last lines of a PostgreSQL that could not listen. */
-const NO_PORT = 'could not create any TCP/IP sockets';
 
 /**
  * Starts the embedded PostgreSQL, or reaches the one that was named. Throws UsageError when that one does not answer.
  */
 export async function openDatabase({ options, state, log, onStop }: StartContext) {
   if (options.database !== undefined) return reach(options.database);
-  const server = await startOnFreePort(state);
+  const { children, remembered } = state;
+  const own = { children, folder: state.path('postgres'), username: NAME, password: remembered.databasePassword };
+  const server = await onFreePort(
+    () => portOf(state, 'database'),
+    (port) => startPostgres({ ...own, port }),
+  );
   onStop(keepRunning(server, log));
   await createIfAbsent(server.connection);
   const connection = { ...server.connection, dbname: NAME };
   return { connection, description: `PostgreSQL on 127.0.0.1:${connection.port}` };
-}
-
-/** Another process may take the port between the look for a free one and the start: then another port is chosen. */
-async function startOnFreePort(state: State): Promise<PostgresServer> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await startPostgres({
-        children: state.children,
-        folder: state.path('postgres'),
-        port: await portOf(state, 'database'),
-        username: NAME,
-        password: state.remembered.databasePassword,
-      });
-    } catch (error) {
-      if (attempt === MAX_ATTEMPTS || !reasonOf(error).includes(NO_PORT)) throw error;
-    }
-  }
 }
 
 /** Milliseconds between two tries to start a server that died: twice as long each time. */

@@ -24,7 +24,7 @@ import { createTrigger } from '../../../runtime/triggers/trigger.ts';
 import type { Accounts } from '../cluster/accounts.ts';
 import type { Certificates } from '../cluster/certificates.ts';
 import type { StartContext } from '../start.ts';
-import { portOf } from '../state/ports.ts';
+import { onFreePort, portOf } from '../state/ports.ts';
 import { gatewayFront } from './front.ts';
 import { createGateways, type Gateways } from './gateways.ts';
 
@@ -33,8 +33,8 @@ export interface FunctionsOptions {
   /** The accounts of the webhook and the reconciler; `cluster`: for tasks that a kubelet has in a real cluster. */
   readonly accounts: Accounts;
   readonly certificates: Certificates;
-  /** A port that is free. */
-  readonly gatewayPort: number;
+  /** A port that is free; another one if that is taken meanwhile. */
+  readonly pickGatewayPort: () => Promise<number>;
 }
 
 type ServeContext = Pick<StartContext, 'state' | 'log' | 'onStop'>;
@@ -48,12 +48,12 @@ const GRACE = 6_000;
  */
 export async function startFunctions(context: ServeContext, options: FunctionsOptions) {
   const { state } = context;
-  const { accounts, certificates, cluster, gatewayPort } = options;
+  const { accounts, certificates, cluster, pickGatewayPort } = options;
   const parts = await openParts(context);
 
   const gateways = openGateways(parts.gateway, cluster);
   const handle = gatewayFront({ ...parts.gateway, gateways });
-  const gateway = await listen(parts.gateway, { handle, port: gatewayPort });
+  const gateway = await listen(parts.gateway, { handle, pick: pickGatewayPort });
 
   const { fetch: run } = reconcileOf({ ...parts.reconcile, accounts, gateways, gateway });
   // The gateways follow the snapshots that a run has published. In a cluster, the kubelet mounts them.
@@ -63,13 +63,13 @@ export async function startFunctions(context: ServeContext, options: FunctionsOp
     return response;
   };
   const resync = withMetrics(parts.reconcile.metrics, runAndFollow);
-  const reconcile = await listen(parts.reconcile, { fetch: resync, port: await portOf(state, 'reconcile') });
+  const reconcile = await listen(parts.reconcile, { fetch: resync, pick: () => portOf(state, 'reconcile') });
 
   const segment = Buffer.from(parts.admission.random(24)).toString('base64url');
   const { fetch: review } = admissionOf({ ...parts.admission, accounts, segment, reconcile });
   const admit = withMetrics(parts.admission.metrics, review);
-  const port = await portOf(state, 'admission');
-  const admission = await listen(parts.admission, { fetch: admit, port, tls: certificates });
+  const pick = () => portOf(state, 'admission');
+  const admission = await listen(parts.admission, { fetch: admit, pick, tls: certificates });
 
   // The gateways start now, and first book the content of their journals.
   gateways.refresh();
@@ -93,9 +93,9 @@ type Parts = Awaited<ReturnType<typeof openParts>>['gateway'];
 /** A stop has the opposite order: a server waits for its open requests before the parts that they need are closed. */
 async function listen(
   { traces, onStop }: Parts,
-  options: Handler & Pick<ServeOptions, 'port' | 'tls'>,
+  { pick, ...options }: Handler & Pick<ServeOptions, 'tls'> & { readonly pick: () => Promise<number> },
 ): Promise<string> {
-  const server = await serve({ ...options, host: '127.0.0.1', traces });
+  const server = await onFreePort(pick, (port) => serve({ ...options, port, host: '127.0.0.1', traces }));
   onStop(() => server.close(GRACE));
   return server.url;
 }

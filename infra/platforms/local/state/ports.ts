@@ -1,4 +1,4 @@
-// Ports on 127.0.0.1 that are free, and those of the last start.
+// Ports on 127.0.0.1 that are free, those of the last start, and starts of servers on them.
 import { createServer } from 'node:net';
 import type { State } from './state.ts';
 
@@ -21,6 +21,24 @@ function tryPort(port: number): Promise<number | undefined> {
       server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : undefined));
     });
   });
+}
+
+const MAX_ATTEMPTS = 5;
+
+/**
+ * Starts a server on a port that was free when it was picked. If another process has taken the port meanwhile, the next
+ * pick is tried. A failed start leaves nothing that listens.
+ */
+export async function onFreePort<T>(pick: () => Promise<number>, start: (port: number) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    const port = await pick();
+    try {
+      return await start(port);
+    } catch (error) {
+      // Programs report a port in use in different words, so the port is looked at.
+      if (attempt === MAX_ATTEMPTS || (await tryPort(port)) !== undefined) throw error;
+    }
+  }
 }
 
 /** The port of the last start if it is free, else another; recorded for the next start. */
