@@ -44,7 +44,10 @@ export const hasFigures = (one: RowFigures, other: RowFigures): boolean =>
 
 /** A file of rows, which is written row group by row group: one group and the compressed file are in memory. */
 export interface RowFile {
+  /** Adds a row group. */
   add(rows: ReadonlyArray<ArchivedRow>): void;
+  /** The bytes of the file so far, compressed. */
+  size(): number;
   finish(): Uint8Array;
 }
 

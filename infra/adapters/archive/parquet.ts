@@ -1,4 +1,4 @@
-// Ledger rows as Apache Parquet: one file, with a row group for each portion of rows.
+// Ledger rows as Apache Parquet: one file, with a row group for each call.
 import { type FileMetaData, parquetMetadataAsync, parquetRead } from 'hyparquet';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import type { ArchivedRow, ArchivedScope, RowFigures, RowFormat } from '#core/ports/archive.ts';
@@ -64,6 +64,7 @@ export const parquet: RowFormat = {
         const scopes = { name: 'scopes', data: rows.map(toScopes()), statistics: false };
         file.write({ columnData: [...values, scopes], rowGroupSize: rows.length });
       },
+      size: () => writer.offset,
       finish: () => {
         file.finish();
         return writer.getBytes();

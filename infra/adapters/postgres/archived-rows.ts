@@ -1,7 +1,8 @@
 // The ledger rows of a day, as the archive has them: portions in the order of their ids, and what they add up to.
+import * as z from 'zod';
 import type { ArchivedRow, ArchivedScope, RowFigures } from '#core/ports/archive.ts';
-import type { LedgerRowKind } from '#core/ports/ledger-rows.ts';
 import { DAY, lowestId } from './partitions.ts';
+import { checkRows } from './row.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
 /** The ids of a file: from the first up to, but not including, the last. */
@@ -21,7 +22,7 @@ export async function readRows(
 ): Promise<ReadonlyArray<ArchivedRow>> {
   const rows = await session.transaction(LIMIT, async (query) => {
     await query(BY_INDEX);
-    return query<StoredRow>(ROWS, [from, until, count, ...dayOf(from)]);
+    return checkRows(StoredRowSchema, await query<StoredRow>(ROWS, [from, until, count, ...dayOf(from)]));
   });
   const lists = new Map(rows.map(({ scopeIds }) => [scopeIds, scopeIds.slice(1, -1).split(',')]));
   const scopes = await readScopes(session, new Set([...lists.values()].flat()));
@@ -41,16 +42,32 @@ export async function readRows(
   }));
 }
 
-interface StoredRow extends Omit<ArchivedRow, 'cost' | 'tokens' | 'scopes'> {
-  readonly kind: LedgerRowKind;
-  readonly cost: string;
-  readonly input: string;
-  readonly output: string;
-  readonly cachedInput: string;
-  readonly cacheWrite: string;
+// A tenant's database may answer anything. A name has at most 256 characters, and a row far fewer than 256 scopes.
+const Text = z.string().max(1024);
+const Uuid = z.string().regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+const Count = z.string().regex(/^-?\d{1,19}$/);
+
+const StoredRowSchema = z.object({
+  id: Uuid,
+  kind: z.enum(['settled', 'expired', 'correction']),
+  instanceUid: Text,
+  instance: Text,
+  cost: Count,
+  input: Count,
+  output: Count,
+  cachedInput: Count,
+  cacheWrite: Count,
+  model: Text,
+  identifier: Text,
+  estimated: z.boolean(),
+  settledAt: z.int(),
   /** PostgreSQL's array text. */
-  readonly scopeIds: string;
-}
+  scopeIds: z.string().regex(/^\{([0-9a-f-]{36}(,[0-9a-f-]{36}){0,255})?\}$/),
+});
+type StoredRow = z.output<typeof StoredRowSchema>;
+
+const ScopeSchema = z.object({ id: Uuid, kind: Text, alias: Text, namespace: Text, name: Text });
+type StoredScope = z.output<typeof ScopeSchema>;
 
 /** The lowest ids of the day of this id, and of the next day: a set is of the day of its rows. */
 function dayOf(id: string): readonly [from: string, until: string] {
@@ -67,17 +84,15 @@ const ROWS = `
 select r.id::text, r.kind, s.instance_uid as "instanceUid", coalesce(i.namespace || '/' || i.name, '') as instance, r.cost::text,
   r.input_tokens::text as input, r.output_tokens::text as output, r.cached_input_tokens::text as "cachedInput",
   r.cache_write_tokens::text as "cacheWrite", s.model, s.identifier, s.estimated,
-  extract(epoch from r.settled_at)::float8 * 1000 as "settledAt", s.scope_ids::text as "scopeIds"
+  (extract(epoch from r.settled_at) * 1000)::float8 as "settledAt", s.scope_ids::text as "scopeIds"
 from gateway_operator.ledger_row r join gateway_operator.ledger_set s on s.id = r.set_id and s.id >= $4::uuid and s.id < $5::uuid
   left join gateway_operator.instance i on i.uid = s.instance_uid
 where r.id >= $1::uuid and r.id < $2::uuid order by r.id fetch first $3 rows with ties`;
 
 /** Further windows and budgets for models have no claim (decision 0014): of these only the id is known. */
 async function readScopes(session: Session, ids: ReadonlySet<string>): Promise<ReadonlyMap<string, ArchivedScope>> {
-  const found = await session.query<ArchivedScope & { id: string }>(LIMIT, SCOPES, [
-    [...ids].filter((id) => id !== ''),
-  ]);
-  return new Map(found.map((scope) => [scope.id, scope]));
+  const found = await session.query<StoredScope>(LIMIT, SCOPES, [[...ids].filter((id) => id !== '')]);
+  return new Map(checkRows(ScopeSchema, found).map((scope) => [scope.id, scope]));
 }
 
 const SCOPES = `

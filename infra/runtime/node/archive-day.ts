@@ -1,16 +1,21 @@
 // The files of one database in the archive: written, compared with PostgreSQL, and read back before a day is dropped.
+import { setImmediate } from 'node:timers/promises';
 import type { ArchivedDays, ArchivedFile, ArchiveLease } from '#adapters/postgres/archived-days.ts';
 import { idAfter } from '#adapters/postgres/archived-rows.ts';
 import type { DropCheck } from '#adapters/postgres/partitions.ts';
-import { type Archive, hasFigures, type RowFigures, type RowFormat } from '#core/ports/archive.ts';
+import { type Archive, type ArchivedRow, hasFigures, type RowFigures, type RowFormat } from '#core/ports/archive.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Log } from '#core/ports/telemetry.ts';
 
 export interface FileSize {
   /** The maximum rows of a file. */
   readonly rows: number;
-  /** The rows that are read together: a row group of the file. Between two portions the event loop continues. */
+  /** The rows that are read together. */
   readonly portion: number;
+  /** The bytes, compressed, after which a file ends. */
+  readonly bytes: number;
+  /** The maximum bytes of a row group, before compression. Between two row groups the event loop continues. */
+  readonly groupBytes: number;
 }
 
 /** A portion also has the other rows of its last id: the charge of a closed account, and its correction. */
@@ -54,8 +59,8 @@ async function compareFile({ days, lease }: ArchiveContext, file: ArchivedFile, 
 }
 
 /**
- * Writes the rows of a file. If they are too many, or the time for reading is over, the rest is another file. A file that is
- * there is only replaced by one with all of its rows: the rest is written first.
+ * Writes the rows of a file. If they are too many or too large, or the time for reading is over, the rest is another
+ * file. A file that is there is only replaced by one with all of its rows: the rest is written first.
  */
 async function writeFile(
   { archive, format, days, lease, size, time }: ArchiveContext,
@@ -63,26 +68,63 @@ async function writeFile(
 ): Promise<boolean> {
   const written = format.create();
   const figures = { rows: 0, cost: 0n, ids: 0n };
-  let end = file.from;
-  for (;;) {
+  let [end, isFull] = [file.from, false];
+  while (end !== file.until && !isFull) {
     const count = Math.min(size.portion, size.rows - figures.rows - OF_ONE_ID);
-    const rows = count > 0 ? await days.rows({ from: end, until: file.until }, count) : [];
-    if (rows.length > 0) written.add(rows);
-    for (const { id, cost } of rows) {
-      figures.rows += 1;
-      figures.cost += cost;
-      figures.ids += BigInt(Number.parseInt(id.slice(-8), 16));
+    if (count <= 0) break;
+    const rows = await days.rows({ from: end, until: file.until }, count);
+    let unwritten = rows.length;
+    for (const group of toGroups(rows, size.groupBytes)) {
+      written.add(group);
+      for (const { id, cost } of group) {
+        figures.rows += 1;
+        figures.cost += cost;
+        figures.ids += BigInt(Number.parseInt(id.slice(-8), 16));
+        end = idAfter(id);
+      }
+      unwritten -= group.length;
+      isFull = written.size() >= size.bytes || time.isReadingOver();
+      if (isFull) break;
+      await setImmediate();
     }
-    const last = rows.at(-1);
-    if (count > 0 && rows.length < count) end = file.until;
-    else if (last !== undefined) end = idAfter(last.id);
-    if (end === file.until || count <= 0 || time.isReadingOver()) break;
+    if (unwritten === 0 && rows.length < count) end = file.until;
   }
   if (file.isWritten && end !== file.until) return days.split(lease, file, end);
   if (figures.rows > 0 || file.isWritten) await archive.write(pathOf(lease, file), written.finish(), time.signal);
   const isLeased = await days.wrote(lease, file, { end, figures });
   if (!isLeased) await days.overwrote(lease, file);
   return isLeased;
+}
+
+/**
+ * Rows in groups of at most `maxBytes`, or of one id: the rows of an id stay together. A reply of PostgreSQL has a
+ * maximum size, but many rows may name the same long list of scopes, which is written for each of them.
+ */
+function* toGroups(rows: ReadonlyArray<ArchivedRow>, maxBytes: number): Generator<ReadonlyArray<ArchivedRow>> {
+  const sizes = new Map<ArchivedRow['scopes'], number>();
+  let [group, bytes] = [[] as ArchivedRow[], 0];
+  for (const row of rows) {
+    const ofScopes = sizes.get(row.scopes) ?? row.scopes.reduce((sum, scope) => sum + bytesOf(scope), 0);
+    sizes.set(row.scopes, ofScopes);
+    const own = bytesOf(row) + ofScopes;
+    if (bytes + own > maxBytes && group.length > 0 && group.at(-1)?.id !== row.id) {
+      yield group;
+      [group, bytes] = [[], 0];
+    }
+    group.push(row);
+    bytes += own;
+  }
+  if (group.length > 0) yield group;
+}
+
+/** The bytes of numbers and ids of a row or a scope. */
+const FIXED = 128;
+
+/** The maximum bytes of a row without its scopes, or of a scope. */
+function bytesOf(object: object): number {
+  let bytes = FIXED;
+  for (const value of Object.values(object)) if (typeof value === 'string') bytes += 3 * value.length;
+  return bytes;
 }
 
 /** Readers select days by their folders (Hive's form). A file has the name of its first possible id. */

@@ -13,11 +13,15 @@ import { type ArchiveTime, checkOf, type FileSize, writeFiles } from './archive-
 const MAX_TIME: Millis = 10_000;
 /** The part of it in which rows are read. The rest is for writing them. */
 const MAX_READING: Millis = 7_000;
-/** After a resync that failed, less is read; after one that did not, more again. A slow bucket gets smaller files. */
+/**
+ * After a resync in which a file could not be written, less is read; after the others, more again: a slow bucket gets
+ * smaller files. A database that cannot be archived changes nothing for the others.
+ */
 const AFTER_FAILURE = 0.5;
 const AFTER_SUCCESS = 1.1;
 const MIN_READING: Millis = 500;
-const SIZE: FileSize = { rows: 250_000, portion: 2500 };
+const MIB = 1024 * 1024;
+const SIZE: FileSize = { rows: 250_000, portion: 2500, bytes: 64 * MIB, groupBytes: 8 * MIB };
 
 export interface LedgerArchiveDependencies {
   readonly archive: Archive;
@@ -39,13 +43,25 @@ export function createLedgerArchive(deps: LedgerArchiveDependencies) {
   let turn = 0;
   let reading = MAX_READING;
   const stopping = new AbortController();
+  let hasWriteFailed = false;
+  const watched: Archive = {
+    ...archive,
+    write: async (...call) => {
+      try {
+        await archive.write(...call);
+      } catch (error) {
+        hasWriteFailed = true;
+        throw error;
+      }
+    },
+  };
 
   async function workOn(database: Database, time: ArchiveTime): Promise<void> {
     const days = createArchivedDays(database.session);
     const lease = await days.lease(archive.url);
     // Another reconciler writes to the archive of this database.
     if (lease === undefined) return;
-    const context = { archive, format: parquet, days, lease, size, time, log };
+    const context = { archive: watched, format: parquet, days, lease, size, time, log };
     try {
       await writeFiles(context, clock.now);
       if (keptDays === 'forever' || time.isReadingOver()) return;
@@ -66,21 +82,20 @@ export function createLedgerArchive(deps: LedgerArchiveDependencies) {
     touched.clear();
     turn += 1;
     const time = beginTime(stopping.signal, reading);
-    let hasFailed = false;
+    hasWriteFailed = false;
     // Each resync begins with another database: one with many rows does not keep the others waiting.
     for (const place of databases.keys()) {
       const database = databases[(turn + place) % databases.length];
       if (database === undefined || time.isReadingOver()) break;
       await workOn(database, time).catch((error) => {
         if (stopping.signal.aborted) return;
-        hasFailed = true;
         log.warn('cannot write days of ledger rows to the archive; they stay in PostgreSQL', {
           archive: archive.url,
           why: reasonAndCausesOf(error),
         });
       });
     }
-    const next = reading * (hasFailed ? AFTER_FAILURE : AFTER_SUCCESS);
+    const next = reading * (hasWriteFailed ? AFTER_FAILURE : AFTER_SUCCESS);
     reading = Math.min(Math.max(next, MIN_READING), MAX_READING);
     if (databases.length > 0) await countWaitingDays(databases);
   }

@@ -17,6 +17,7 @@ import { temporaryFolder } from '../../../../test/support/temporary-folder.ts';
 import { createLedgerArchive, type LedgerArchiveDependencies } from '../ledger-archive.ts';
 
 const INSTANCE = 'instance-1';
+const SIZE = { rows: 250_000, portion: 2500, bytes: 64 * 2 ** 20, groupBytes: 8 * 2 ** 20 };
 const now = Date.now();
 
 let server: SharedPostgres;
@@ -117,7 +118,7 @@ test('each day that ended 48 hours ago is in the archive, and DuckDB finds the s
     rowAt(1),
     rowAt(0),
   );
-  const resync = reconciler({ size: { rows: 12, portion: 5 } });
+  const resync = reconciler({ size: { ...SIZE, rows: 12, portion: 5 } });
   await resync();
   expect(log.lines).toEqual([]);
   expect(waiting()).toBe(0);
@@ -173,7 +174,7 @@ test('rows that come later are in the archive too, which never has less than bef
       for (const row of there) seen.add(row);
     },
   };
-  const resync = reconciler({ archive, size: { rows: 12, portion: 5 } });
+  const resync = reconciler({ archive, size: { ...SIZE, rows: 12, portion: 5 } });
   await resync();
   const corrections = booked.map(({ id }) => ledgerRowOf({ id, kind: 'correction', cost: -5n }));
   await book(...corrections, rowAt(3, { kind: 'expired', cost: 70n }));
@@ -206,7 +207,7 @@ test('what cannot be written stays in PostgreSQL, with a line in the log and a m
       await plain.write(path, bytes, signal);
     },
   };
-  const resync = reconciler({ archive, keptDays: 30, size: { rows: 12, portion: 5 } });
+  const resync = reconciler({ archive, keptDays: 30, size: { ...SIZE, rows: 12, portion: 5 } });
   await resync();
   const { href: url } = pathToFileURL(folder);
   expect(log.lines).toEqual([
@@ -315,7 +316,7 @@ test('a process that is suspended or killed in the middle of a day: another one 
       await plain.write(path, bytes, signal);
     },
   };
-  const size = { rows: 12, portion: 5 };
+  const size = { ...SIZE, rows: 12, portion: 5 };
   const first = reconciler({ archive, size })();
   await suspended.promise;
   await reconciler({ size })();
@@ -337,4 +338,37 @@ test('a process that is suspended or killed in the middle of a day: another one 
   await reconciler({ size })();
   expect(waiting()).toBe(0);
   expect(log.lines).toEqual([]);
+});
+
+test('many rows that name the same long lists of scopes become small row groups, and a file ends by its bytes too', async () => {
+  const window = { start: now - 10 * DAY, end: now + 20 * DAY };
+  const scopeWindows = Array.from({ length: 90 }, (_, place) => ({ scopeId: scopeNumber(place), window }));
+  await book(...Array.from({ length: 60 }, (_, place) => rowAt(3, { cost: BigInt(place), scopeWindows })));
+  const groups = `select row_group_id as "group", max(row_group_num_rows)::int as rows
+    from parquet_metadata('${folder}/**/*.parquet') group by file_name, row_group_id`;
+  await reconciler({ size: { ...SIZE, groupBytes: 100_000 } })();
+  const inGroups = (await duck(groups)).map(({ rows }) => Number(rows));
+  expect(inGroups.reduce((sum, rows) => sum + rows)).toBe(60);
+  expect(Math.max(...inGroups)).toBeLessThan(10);
+  expect(files()).toHaveLength(1);
+  expect(await duck(SUMS)).toEqual(await stored());
+  await server.query(connection, 'delete from gateway_operator.archived_file');
+  rmSync(folder, { recursive: true });
+  await reconciler({ size: { ...SIZE, groupBytes: 100_000, bytes: 5_000 } })();
+  expect(files().length).toBeGreaterThan(3);
+  expect(await duck(SUMS)).toEqual(await stored());
+  expect(log.lines).toEqual([]);
+});
+
+test('a database with texts that no operator wrote is not archived: each of its rows would repeat them', async () => {
+  const key = scopeWrite('research');
+  await database.putScope(key);
+  const scopeWindows = [{ scopeId: key.policy.scopeId, window: { start: now - 10 * DAY, end: now + 20 * DAY } }];
+  await book(rowAt(3, { scopeWindows }));
+  await server.query(connection, `update gateway_operator.claim set holder_name = repeat('x', 5000)`);
+  await reconciler()();
+  expect(files()).toEqual([]);
+  expect(log.lines).toMatchObject([
+    { level: 'warn', fields: { why: expect.stringContaining('a row that this operator did not write (name: ') } },
+  ]);
 });
