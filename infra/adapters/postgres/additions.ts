@@ -3,9 +3,9 @@ import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
 import { timeOf } from '../process/ids.ts';
+import { hourOf } from './hour-parts.ts';
 import { literal } from './literal.ts';
 import { DAY, lowestId } from './partitions.ts';
-import { hourOf } from './recount.ts';
 
 /** The number of additions after which a statement gets no further scope. */
 const PORTION = 10_000;

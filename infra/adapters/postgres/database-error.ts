@@ -108,6 +108,10 @@ export function isBroken(error: unknown): boolean {
   return error instanceof ConnectionBroke && !(error.cause instanceof AnswerRefused);
 }
 
+/** Whether the server cancelled a statement that took too long: others may succeed. */
+export const isStatementTimeout = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && error.code === '57014';
+
 /** The error if the database does not reply within `millis`. */
 export function toTimeout(address: DatabaseAddress, millis: number): DatabaseUnreachable {
   return new DatabaseUnreachable(`${at(address)} did not answer within ${millis} ms: check host, port and the network`);

@@ -1,7 +1,7 @@
 // Sums that no ledger row and no window in force needs: they are deleted once a day, after their days were dropped.
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
-import { hourOf } from './recount.ts';
+import { hourOf } from './hour-parts.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Session } from './session.ts';
 
 /** The scopes whose rows are looked for together. */

@@ -1,5 +1,6 @@
 // Writes of scopes: claim, policy and value in one transaction, many scopes in a few statements.
 import { createHash } from 'node:crypto';
+import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
@@ -13,16 +14,14 @@ import {
   type ScopeWrite,
 } from '#core/ports/registry.ts';
 import { createCallMerger } from './call-merger.ts';
-import { lockForRecount, recount } from './recount.ts';
+import { isStatementTimeout } from './database-error.ts';
+import { countEdges, type Edges, lockForRecount, writeRecounts } from './recount.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
 /** The maximum writes per transaction: few enough for the time limit of statements that wait for a row. */
 const PORTION = 500;
-/**
- * The recounts after which a transaction ends: bookings of the instance wait for them. An edit of one VirtualKey with
- * all its windows has 73.
- */
-const MAX_RECOUNTS = 100;
+/** The maximum concurrent writes with recounts: they leave connections for the other writes. */
+const RECOUNTING = 2;
 
 /** The previous holders of a claim that PostgreSQL remembers: as many as its Secret. */
 const MAX_PREVIOUS_HOLDERS = 8;
@@ -31,20 +30,43 @@ const hash: Hash = (text) => createHash('sha256').update(text).digest('hex');
 
 export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> {
   const write = (writes: ReadonlyArray<ScopeWrite>) => session.transaction(LIMIT, (query) => putScopes(query, writes));
-  return { putScope: createCallMerger(PORTION, (writes) => putAll(toTransactions(writes), write)) };
+  const merged = createCallMerger(PORTION, (writes: ReadonlyArray<ScopeWrite>) => putAll(writes, write));
+  const recounting = createFairLimiter(RECOUNTING, Number.POSITIVE_INFINITY, { maxOwn: 1 });
+  let asked = 0;
+  let failure: { readonly error: unknown; readonly asked: number } | undefined;
+  /** Fails at once if another write found the database away while this one waited: each would cost a timeout. */
+  const writeOne = async (one: ScopeWrite, number: number): Promise<ScopeOutcome> => {
+    if (failure !== undefined && number <= failure.asked) throw failure.error;
+    try {
+      const [outcome] = await write([one]);
+      return outcome as ScopeOutcome;
+    } catch (error) {
+      if (error instanceof DatabaseUnreachable && !isStatementTimeout(error.cause)) failure = { error, asked };
+      throw error;
+    }
+  };
+  return {
+    // A recount may take seconds, and a tenant decides how many there are. Each has a transaction of its own, so that it
+    // delays and fails no other write, and namespaces take turns.
+    putScope: (one) => {
+      if ((one.recounts ?? []).length === 0) return merged(one);
+      asked += 1;
+      const number = asked;
+      return recounting.run(one.holder.namespace, () => writeOne(one, number));
+    },
+  };
 }
 
 /**
- * Writes portions one after the other, so that they never take more than one connection. If PostgreSQL refuses some of
- * the writes of a portion, they are found by halves, and stop no other write. The first portion that finds the database
- * unreachable is the last one: each of the others would cost a timeout too.
+ * If PostgreSQL refuses some of the writes, they are found by halves, and stop no other write. The first portion that
+ * finds the database unreachable is the last one: each of the others would cost a timeout too.
  */
 async function putAll(
-  portions: ReadonlyArray<ReadonlyArray<ScopeWrite>>,
+  writes: ReadonlyArray<ScopeWrite>,
   write: (portion: ReadonlyArray<ScopeWrite>) => Promise<ReadonlyArray<ScopeOutcome>>,
 ): Promise<ReadonlyArray<Promise<ScopeOutcome>>> {
   const outcomes: Promise<ScopeOutcome>[] = [];
-  const remaining = [...portions];
+  const remaining = [writes];
   for (let portion = remaining.shift(); portion !== undefined; portion = remaining.shift()) {
     try {
       outcomes.push(...(await write(portion)).map(async (outcome) => outcome));
@@ -59,24 +81,6 @@ async function putAll(
   return outcomes;
 }
 
-/** The writes in portions of one transaction each. */
-export function toTransactions<T extends Pick<ScopeWrite, 'recounts'>>(
-  writes: ReadonlyArray<T>,
-): ReadonlyArray<ReadonlyArray<T>> {
-  let [portion, count]: [T[], number] = [[], 0];
-  const portions = [portion];
-  for (const write of writes) {
-    const { recounts = [] } = write;
-    if (portion.length > 0 && count + recounts.length > MAX_RECOUNTS) {
-      [portion, count] = [[], 0];
-      portions.push(portion);
-    }
-    portion.push(write);
-    count += recounts.length;
-  }
-  return portions;
-}
-
 /** A rejection that waits for the other writes of its batch. */
 function toRejection(error: unknown): Promise<never> {
   const rejection = Promise.reject(error);
@@ -86,6 +90,8 @@ function toRejection(error: unknown): Promise<never> {
 
 /** Takes locks in the order of all writers: recounts by instance, claims by alias, then by scope, values by scope. */
 async function putScopes(query: Query, writes: ReadonlyArray<ScopeWrite>): Promise<ReadonlyArray<ScopeOutcome>> {
+  const recounts = writes.flatMap((write) => write.recounts ?? []);
+  const edges = recounts.length === 0 ? undefined : await countEdges(query, recounts);
   const recounted = writes.flatMap(({ recounts, instanceUid }) => (recounts === undefined ? [] : [instanceUid]));
   for (const uid of [...new Set(recounted)].sort()) await lockForRecount(query, uid);
   for (const write of writes) if (write.proof !== undefined) await adopt(query, write, write.proof);
@@ -106,7 +112,7 @@ async function putScopes(query: Query, writes: ReadonlyArray<ScopeWrite>): Promi
     return storedGeneration > generation && storedGeneration !== overwrites ? { later: storedGeneration } : undefined;
   });
   const current = writes.filter((_, index) => refusals[index] === undefined);
-  await writePolicies(query, current);
+  await writePolicies(query, current, edges);
   const values = current.filter(({ value }) => value !== undefined);
   const refused = await addValues(query, values);
   return writes.map((write, index) => {
@@ -190,12 +196,10 @@ where case when v.hash = w."unlessEnded" then v.not_after is not null or (v.reti
     select 1 from gateway_operator.key_value o where o.scope_id = v.scope_id and o.retired_at is null and o.not_after is null))
   else v.retired_at is null and v.not_after is null end`;
 
-async function writePolicies(query: Query, writes: ReadonlyArray<ScopeWrite>): Promise<void> {
+async function writePolicies(query: Query, writes: ReadonlyArray<ScopeWrite>, edges: Edges | undefined): Promise<void> {
   if (writes.length === 0) return;
-  for (const [uid, group] of Map.groupBy(writes, ({ instanceUid }) => instanceUid)) {
-    const recounts = group.flatMap((write) => write.recounts ?? []);
-    if (recounts.length > 0) await recount(query, uid, recounts);
-  }
+  const recounts = writes.flatMap((write) => write.recounts ?? []);
+  if (edges !== undefined && recounts.length > 0) await writeRecounts(query, recounts, edges);
   let [rows, size] = [[] as string[], 0];
   const write = async () => {
     await query(WRITE, [`[${rows.join(',')}]`]);

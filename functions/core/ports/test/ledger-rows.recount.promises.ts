@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Millis, Nano, Window } from '../money.ts';
 import type { Recount } from '../registry.ts';
-import { DAY, HOUR, idAt, ledgerRowOf, NOON, scopeWindow, WINDOW } from './ledger-row.fixture.ts';
+import { DAY, HOUR, idAt, ledgerRowOf, NOON, scopeNumber, scopeWindow, WINDOW } from './ledger-row.fixture.ts';
 import { type LedgerRowsUnderTest, ledgerRowsScenario, openLedgerRows } from './ledger-rows.scenario.promises.ts';
 import { scopeWrite } from './registry.scenario.promises.ts';
 
@@ -98,6 +98,19 @@ export function describeRecounts(make: () => Promise<LedgerRowsUnderTest>): void
       expect(await spent({ scopeId, window: day }, model)).toEqual([21n, 320n]);
       await book(rowAt(NOON - 2, 4000n));
       expect(await spent({ scopeId, window: day }, model)).toEqual([4021n, 4320n]);
+    });
+
+    test('of many windows that begin and end at different times of the same hours is right for each', async () => {
+      const times = Array.from({ length: 40 }, (_, place) => NOON - HOUR + place * 180_000);
+      await book(...times.map((time) => rowAt(time, BigInt(time - NOON + 2 * HOUR))));
+      const windows = times.map((time, place) => ({ start: time + (place % 3) - 1, end: NOON + place * 60_001 + 1 }));
+      const counters = windows.map((window, place) => ({ scopeId: scopeNumber(900 + place), window }));
+      await recount(...counters.map((counter) => ({ ...counter, from: scopeId })));
+      const sumOf = ({ start, end }: Window) =>
+        times
+          .filter((time) => time >= start && time < end)
+          .reduce((sum, time) => sum + BigInt(time - NOON + 2 * HOUR), 0n);
+      expect(await spent(...counters)).toEqual(windows.map(sumOf));
     });
 
     test('in the middle of bookings loses none of them and counts none twice', async () => {

@@ -1,11 +1,11 @@
 // Plans and touched blocks of the hot statements, with ten thousand ledger rows and with a million.
 import { beforeAll, expect, test } from 'vitest';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
-import { BUSY, fillWith, idOf, keyNumber, WINDOW } from '../../../../test/ledger/many-ledger-rows.ts';
+import { BUSY, fillWith, idOf, WINDOW } from '../../../../test/ledger/many-ledger-rows.ts';
 import { type BlockCount, hotStatements, touchedBy } from '../../../../test/ledger/touched-blocks.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createDatabase } from '../database.ts';
-import { recount, recountValues } from '../recount.ts';
+import { recount } from '../recount.ts';
 import { createSession } from '../session.ts';
 
 const FEW = 10_000;
@@ -49,7 +49,8 @@ test.each([
   ['load three counters', 30],
   ['enter a batch of an account', 15],
   ['rows of 20 accounts', 250],
-  ['recount 30 days of the busy team', 1450],
+  ['recount 30 days of the busy team, without the edges', 900],
+  ['the edges of two windows of the busy team in one hour', 1000],
 ])('with a million ledger rows, %s: less than %i blocks of 8 KiB', (name, maxBlocks) => {
   expect(of(many, name).blocks).toBeLessThan(maxBlocks);
 });
@@ -61,20 +62,6 @@ test('which ledger rows an id has is looked up in its own day only', async () =>
   const asked = [{ ...question, values: [ids, ids[0], ids[1]] }];
   const [{ days } = { days: [] }] = [...(await touchedBy(asked, connection, false)).values()];
   expect(days).toEqual([expect.stringMatching(/^ledger_row_2026_08_\d\d$/)]);
-});
-
-test('windows of a scope that begin together have one edge: 64 recounts read its ledger rows once', async () => {
-  const window = { start: WINDOW.end - 30 * 86_400_000 + 1000, end: WINDOW.end + 1000 };
-  const [one] = hotStatements(MANY).filter(({ name }) => name.startsWith('recount 30 days'));
-  if (one === undefined) throw new Error('it is not asked any more');
-  const recounts = (count: number) =>
-    Array.from({ length: count }, (_, at) => ({ scopeId: keyNumber(1_000_000 + at), window, from: BUSY }));
-  const blocksOf = async (count: number) => {
-    const asked = [{ ...one, values: recountValues(recounts(count)) }];
-    return [...(await touchedBy(asked, connection, false)).values()][0]?.blocks ?? Number.NaN;
-  };
-  // Each reads the sums of its hours, and writes its own rows.
-  expect(await blocksOf(64)).toBeLessThan((await blocksOf(1)) + 63 * 50);
 });
 
 test('a recount of 30 days of a scope with half a million ledger rows is right', async () => {
