@@ -21,7 +21,7 @@ export interface AwsEnvironment {
   readonly AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE?: string | undefined;
 }
 
-interface Deps {
+interface AwsKeysDependencies {
   readonly region: string;
   /** Through the proxies. */
   readonly fetch: typeof globalThis.fetch;
@@ -33,28 +33,31 @@ interface ExpiringKeys {
   readonly until: number;
 }
 
-/** Keys are asked for again this time (in milliseconds) before they expire. */
+/** Keys are renewed this time (in milliseconds) before they expire. */
 const MARGIN = 60_000;
 
 /**
  * The variables are tried in the order of AWS's own tools. The keys of a role are kept until shortly before their end.
  */
-export function createAwsKeys(environment: AwsEnvironment, deps: Deps): (signal: AbortSignal) => Promise<AwsKeys> {
+export function createAwsKeys(
+  environment: AwsEnvironment,
+  deps: AwsKeysDependencies,
+): (signal: AbortSignal) => Promise<AwsKeys> {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = environment;
   if (accessKeyId !== undefined && secretAccessKey !== undefined) {
     const { AWS_SESSION_TOKEN: sessionToken } = environment;
     const keys = { accessKeyId, secretAccessKey, ...(sessionToken !== undefined && { sessionToken }) };
     return () => Promise.resolve(keys);
   }
-  const ask = sourceOf(environment, deps);
-  let known: ExpiringKeys | undefined;
+  const request = sourceOf(environment, deps);
+  let latest: ExpiringKeys | undefined;
   return async (signal) => {
-    if (known === undefined || deps.now() >= known.until - MARGIN) known = await ask(signal);
-    return known.value;
+    if (latest === undefined || deps.now() >= latest.until - MARGIN) latest = await request(signal);
+    return latest.value;
   };
 }
 
-function sourceOf(environment: AwsEnvironment, { region, fetch, now }: Deps) {
+function sourceOf(environment: AwsEnvironment, { region, fetch, now }: AwsKeysDependencies) {
   const { AWS_ROLE_ARN: arn, AWS_WEB_IDENTITY_TOKEN_FILE: tokenFile } = environment;
   if (arn !== undefined && tokenFile !== undefined) {
     const pod = createPodIdentity({ role: { arn, tokenFile }, fetch, now });

@@ -52,13 +52,13 @@ export function createBucket({ url, bucket, prefix }: BucketAddress, deps: Bucke
     url,
     write: async (path, body, signal) => {
       const response = await send('PUT', path, { body, signal });
-      if (!response.ok) throw await toUsable(url, 'PUT', response);
+      if (!response.ok) throw await toErrorWithAdvice(url, 'PUT', response);
       await response.body?.cancel();
     },
     read: async (path, signal) => {
       const response = await send('GET', path, { signal });
       if (response.ok) return new Uint8Array(await response.arrayBuffer());
-      const error = await toUsable(url, 'GET', response);
+      const error = await toErrorWithAdvice(url, 'GET', response);
       if (error.code === 'NoSuchKey') return undefined;
       throw error;
     },
@@ -101,7 +101,7 @@ class BucketError extends Error {
 /** The first KiB of a reply has the error code, in XML. */
 const MAX_ERROR = 1024;
 
-async function toUsable(url: string, method: string, response: Response): Promise<BucketError> {
+async function toErrorWithAdvice(url: string, method: string, response: Response): Promise<BucketError> {
   const { status } = response;
   const text = (await response.text()).slice(0, MAX_ERROR);
   const [, code = status === 404 && method === 'GET' && text === '' ? 'NoSuchKey' : ''] =

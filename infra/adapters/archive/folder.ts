@@ -20,13 +20,13 @@ export function createFolder(url: string): Archive {
       } catch (error) {
         // A disk that takes no write may also not remove the draft. Readers of *.parquet do not see it.
         await rm(draft, { force: true }).catch(() => undefined);
-        throw toUsable(error, url);
+        throw toErrorWithAdvice(error, url);
       }
     },
     read: (path, signal) =>
       readFile(join(folder, path), { signal }).catch((error) => {
         if (error.code === 'ENOENT') return undefined;
-        throw toUsable(error, url);
+        throw toErrorWithAdvice(error, url);
       }),
   };
 }
@@ -38,7 +38,7 @@ async function writeDurably(path: string, bytes: Uint8Array, signal: AbortSignal
   await file.sync();
 }
 
-const toUsable = (error: unknown, url: string): Error =>
+const toErrorWithAdvice = (error: unknown, url: string): Error =>
   new Error(
     `${url}: ${reasonOf(error)}. Check that the folder is a volume of the reconciler's Pod, writable and not full`,
     {

@@ -11,7 +11,7 @@ import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.t
 /** The time after its end at which a day is written. */
 const SETTLED_AFTER: Millis = 2 * DAY;
 /**
- * Seconds for which one reconciler may write: longer than its work of one resync. If it dies, others wait for so long.
+ * Seconds for which one reconciler may write: more than it needs in one resync. If it dies, others wait for this time.
  */
 const LEASE = 60;
 
@@ -35,7 +35,7 @@ export interface ArchivedFile extends IdRange {
   readonly inserts: string;
 }
 
-/** Each call that writes does nothing and returns false if the lease has ended. */
+/** Methods that change the record do nothing and return false if the lease has ended, except `recordOverwritten`. */
 export type ArchivedDays = ReturnType<typeof createArchivedDays>;
 
 export function createArchivedDays(session: Session) {
@@ -75,26 +75,30 @@ export function createArchivedDays(session: Session) {
     rows: (range: IdRange, count: number) => readRows(session, range, count),
     /** Adds up the rows in PostgreSQL. */
     figures: (range: IdRange) => session.run(LIMIT, (query) => readFigures(query, range)),
-    /** The file has these rows up to `end`; what follows is another file, which is yet to be written. */
-    wrote: (lease: ArchiveLease, file: ArchivedFile, { end, figures }: { end: string; figures: RowFigures }) =>
+    /** The file has the rows up to `end`. The rest of its range becomes another file, which must be written. */
+    recordWritten: (lease: ArchiveLease, file: ArchivedFile, { end, figures }: { end: string; figures: RowFigures }) =>
       setFile(lease, file, { end, figures, isWritten: file.isWritten || figures.rows > 0 }),
     /** The file has the rows that PostgreSQL has. */
-    compared: async ({ url, lease }: ArchiveLease, { from, inserts }: ArchivedFile): Promise<boolean> =>
+    recordCompared: async ({ url, lease }: ArchiveLease, { from, inserts }: ArchivedFile): Promise<boolean> =>
       (await session.query(LIMIT, COMPARED, [url, lease, from, inserts])).length > 0,
-    /** The rows from `at` on are to be written as another file, and then this file again without them. */
-    split: (lease: ArchiveLease, file: ArchivedFile, at: string) =>
+    /** The rows from `at` on become another file. It must be written, and then this file again without them. */
+    recordSplit: (lease: ArchiveLease, file: ArchivedFile, at: string) =>
       setFile(lease, file, { end: at, isWritten: file.isWritten }),
-    /** The archive does not have the file, or not all of its rows: it is to be written again. */
-    lost: (lease: ArchiveLease, file: ArchivedFile) => setFile(lease, file, { isWritten: file.isWritten }),
-    /** Without the lease: another reconciler may have written the file too, so it is to be written again. */
-    overwrote: ({ url }: ArchiveLease, { from }: ArchivedFile) => session.query(LIMIT, WRITE_AGAIN, [url, from]),
+    /** The archive lacks the file, or some of its rows: it must be written again. */
+    recordIncomplete: (lease: ArchiveLease, file: ArchivedFile) => setFile(lease, file, { isWritten: file.isWritten }),
+    /**
+     * For a file that was written without the lease: another reconciler may have written it too, so it must be written
+     * again.
+     */
+    recordOverwritten: ({ url }: ArchiveLease, { from }: ArchivedFile) =>
+      session.query(LIMIT, WRITE_AGAIN, [url, from]),
     /** The next file of a day that was not read back; undefined: all were. */
     nextUnread: async ({ url }: ArchiveLease, day: string): Promise<ArchivedFile | undefined> => {
       const [row] = checkRows(FileRowSchema, await session.query<FileRow>(LIMIT, UNREAD, [url, day]));
       return row && toFile(row);
     },
     /** The file was read back, and has the rows of its figures. */
-    readBack: ({ url, lease }: ArchiveLease, { from }: ArchivedFile) =>
+    recordReadBack: ({ url, lease }: ArchiveLease, { from }: ArchivedFile) =>
       session.query(LIMIT, READ_BACK, [url, lease, from]),
     /**
      * Whether the files of a day were read back and have all rows that PostgreSQL has, in the transaction of `query`:
@@ -199,7 +203,7 @@ files as (
 select ${COLUMNS}, oldest.inserts::text as inserts
 from files f cross join oldest order by f.from_id desc limit 1`;
 
-/** A file that is to be written again is to be read back again. */
+/** A file that must be written again must also be read back again. */
 const SET_FILE = `
 with leased as (
   select url from gateway_operator.archive where url = $1 and lease = $2::uuid and leased_until > now() for update),

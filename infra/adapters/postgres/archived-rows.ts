@@ -12,8 +12,8 @@ export interface IdRange {
 }
 
 /**
- * Reads the first rows of a range, at least `count` if there are so many: all rows of one id come together, of which
- * there are at most three. `scopeIds` are not read twice: what the rows refer to is read with them.
+ * Reads the first rows of a range, at least `count` if there are so many: all rows of an id, which has at most three,
+ * are read together.
  */
 export async function readRows(
   session: Session,

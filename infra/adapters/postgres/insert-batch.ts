@@ -33,7 +33,7 @@ interface RowsToInsert {
 /**
  * Writes the sets of a batch that this process does not know and that are not there, in the order in which all bookings
  * write them. Before the transaction of the batch, so that no other process waits for them until it is booked: sets
- * whose batch is not booked leave with their day.
+ * whose batch is not booked are deleted with their day.
  */
 export async function writeSets(
   query: Query,

@@ -22,11 +22,11 @@ interface LedgerDatabaseDependencies extends BookingDependencies {
 export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceUid: string): LedgerDatabase {
   const query: Query = (...call) => deps.session.query(GATEWAY_LIMIT, ...call);
   const queries = createQueries(deps.session);
-  const known = createKnownSets();
+  const knownSets = createKnownSets();
   const writeSetsOf = async ({ rows }: Batch, sets: LedgerSets): Promise<void> => {
-    const ask: Query = (...call) => deps.session.query(BACKGROUND_LIMIT, ...call);
+    const write: Query = (...call) => deps.session.query(BACKGROUND_LIMIT, ...call);
     try {
-      for (const set of await writeSets(ask, instanceUid, sets, rows)) known.add(set);
+      for (const set of await writeSets(write, instanceUid, sets, rows)) knownSets.add(set);
     } catch (error) {
       // PostgreSQL refuses a set, or has no partition for it: the transaction of the batch writes them.
       refusalOf(error);
@@ -35,7 +35,7 @@ export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceU
   return {
     ...queries,
     bookBatch: async (batch) => {
-      const sets = createSets(instanceUid, known);
+      const sets = createSets(instanceUid, knownSets);
       await writeSetsOf(batch, sets);
       return inBooking(deps, (booking) => book(booking, instanceUid, batch, sets));
     },

@@ -23,8 +23,8 @@ const MAX_CHARACTERS = 5_000_000;
 
 /**
  * The sets that this process has seen in PostgreSQL. A known set is neither hashed nor looked for before a booking. It
- * may be gone even so (a failover to a late replica, a day that a person dropped): each booking finds out by `INSERT`,
- * in its transaction.
+ * may be gone nevertheless (a failover to a late replica, a day that a person dropped): `INSERT` of each booking finds
+ * that out, in its transaction.
  */
 export function createKnownSets() {
   // Without `max`, which would take 3 ms to make: on Workers each request has its own.
@@ -91,25 +91,25 @@ function contentOf(instanceUid: string, day: number, row: LedgerRow): string {
   const { scopeWindows, model, identifier, estimated } = row;
   let content = `${scopeWindows.length}`;
   for (const { scopeId, window } of scopeWindows) content += ` ${scopeId} ${window.start} ${window.end}`;
-  // The length tells where the model ends.
+  // The length shows where the model ends.
   return `${content} ${instanceUid} ${day} ${estimated} ${model.length} ${model}${identifier}`;
 }
 
 /**
  * The same content has the same id in all processes on one day, so a set is inserted once without a look-up before it.
- * The time in the id is a millisecond of the day; it and the other digits are a SHA-256 of the content.
+ * The time in the id is a millisecond of the day. All of the id is made from a SHA-256 of the content.
  */
 function setId(day: number, content: string): string {
   const hash = createHash('sha256').update(content).digest('hex');
   return uuidAt(day * DAY + (Number.parseInt(hash.slice(0, 12), 16) % DAY), hash.slice(12, 32));
 }
 
-/** Which of these sets are not there. The bounds of the ids exclude the other days. */
+/** Returns those of these sets that are absent. The bounds of the ids exclude the other days. */
 export const ABSENT_SETS = `
 select id::text from unnest($1::uuid[]) as t (id)
 where (select true from gateway_operator.ledger_set s where s.id = t.id and s.id >= $2::uuid and s.id <= $3::uuid) is null`;
 
-/** A set that is there already, also in a transaction of another process, is left as it is. */
+/** A set that is there already, also in a transaction of another process, does not change. */
 export const INSERT_SETS = `
 insert into gateway_operator.ledger_set (id, instance_uid, model, identifier, estimated, scope_ids, window_starts, window_ends)
 select id, $1, model, identifier, estimated, ($6::uuid[])[first:last], ($7::bigint[])[first:last], ($8::bigint[])[first:last]

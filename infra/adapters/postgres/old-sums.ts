@@ -1,4 +1,4 @@
-// Sums that no ledger row and no window in force needs: they are deleted once a day, after their days were dropped.
+// Sums that no ledger row and no current window needs: they are deleted once a day, after their days were dropped.
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { hourOf } from './hour-parts.ts';
@@ -11,8 +11,8 @@ const MAX_ROWS = 20_000;
 
 /**
  * Deletes sums and recounts of windows that ended before the first kept day, and turns the hours before it into one
- * opening balance per scope. Does nothing if it was done for this day. If the time `isOver` or the process ends in
- * between, the next resync continues. A row that another transaction has locked is left to the next day.
+ * opening balance per scope. Does nothing if that was done for this day. If `isOver` returns true, or the process ends
+ * meanwhile, the next resync continues. A row that another transaction has locked is left to the next day.
  */
 export async function forgetOldSums(session: Session, isOver: () => boolean): Promise<void> {
   const [row] = await session.query<{ time: number }>(LIMIT, UNFINISHED);

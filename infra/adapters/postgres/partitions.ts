@@ -107,15 +107,15 @@ export function createPartitions(session: Session) {
       return time !== undefined && time < keptFrom;
     },
     /**
-     * Drops whole days, one transaction each. `now`: the caller's clock. What is deleted is decided by this clock or
-     * the database's, whichever is behind: a clock that is ahead for a moment deletes nothing. The current day,
-     * `keptDays` days before it, and days that the window of a budget may reach are kept (an edit of its duration
-     * counts single seconds at the edge). Then forgets the accounts of dropped days. Returns the days dropped now, like
-     * `2026_01_31`. If transactions in progress last longer than bookings may wait, or days are left, the next resync
-     * continues. A day for which `check` is false stays, and so do the days after it.
+     * Drops whole days, one transaction each. `now`: the caller's clock. This clock or the database's counts, whichever
+     * is behind: a clock that is ahead for a moment deletes nothing. The current day, `keptDays` days before it, and days
+     * that the window of a budget may reach are kept (an edit of its duration counts single seconds at the edge). Then
+     * forgets the accounts of dropped days. Returns the days dropped now, like `2026_01_31`. If transactions in progress
+     * last longer than bookings may wait, or days are left, the next resync continues. A day for which `check` is false
+     * stays, and so do the days after it.
      */
     drop: async (keptDays: number, now: Millis, check?: DropCheck) => {
-      const [row] = await session.query<DropPlan>(LIMIT, UNNEEDED, [keptDays, MAX_DROPPED, now]);
+      const [row] = await session.query<DropPlan>(LIMIT, DROP_PLAN, [keptDays, MAX_DROPPED, now]);
       const { days = [], keptFrom: bound = null } = row ?? {};
       const dropped: string[] = [];
       for (const day of days) {
@@ -179,7 +179,7 @@ interface DropPlan {
  * earlier. And the days before it that have partitions, at most $2. A calendar month is up to a thirtieth longer than
  * 30 days, and a day of summer time up to an hour longer.
  */
-const UNNEEDED = `
+const DROP_PLAN = `
 with duration as (
   select policy -> 'budget' ->> 'duration' as text from gateway_operator.claim where retired_at is null
   union

@@ -3,8 +3,8 @@ import { SchemaMismatch } from '#core/ports/backends.ts';
 import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
 
 /**
- * The version of `TABLES`. Until the first release no database is brought forward: another version is refused. After
- * it, each change of `TABLES` raises the version.
+ * The version of `TABLES`. Until the first release no database is migrated: another version is refused. After it, each
+ * change of `TABLES` raises the version.
  */
 export const SCHEMA_VERSION = 9;
 
@@ -239,7 +239,7 @@ create table gateway_operator.recount (
   until_id uuid not null
 );
 
--- Ledger rows that PostgreSQL refused, as they came. They count as spent until a person decides.
+-- Ledger rows that PostgreSQL refused, unchanged. They count as spent until a person decides.
 create table gateway_operator.entry_rejected (
   id text not null,
   kind text not null,
@@ -302,7 +302,7 @@ create table gateway_operator.store_epoch (
   raised_at timestamptz(3) not null default clock_timestamp(),
   -- Null while live processes still join the epoch.
   opened_at timestamptz(3),
-  -- The counter store's count of the calls of all accounts in this epoch, as batches have reported it.
+  -- The counter store's count of the calls of all accounts in this epoch, as batches have recorded it.
   store_calls bigint not null default 0
 );
 
@@ -338,7 +338,7 @@ create table gateway_operator.expired_row (
 create table gateway_operator.gateway_process (
   instance_uid text not null,
   process text not null,
-  -- The epoch in which the process has registered its reservations; 0: none.
+  -- The epoch in which the process has reported its reservations; 0: none.
   epoch bigint not null,
   -- The address of its counter store, and when it started, in milliseconds since the Unix epoch.
   store text not null,

@@ -1,4 +1,4 @@
-// Usage of scopes by model and day: what batches have added is summed up at each resync, and old days leave.
+// Usage of scopes by model and day: what batches have added is summed up at each resync, and old days are deleted.
 import { BACKGROUND_LIMIT as LIMIT, type Session } from './session.ts';
 
 /** The days that usage is kept. */

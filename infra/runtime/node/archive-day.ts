@@ -55,7 +55,9 @@ export async function writeFiles(context: ArchiveContext, now: () => Millis): Pr
 
 /** Rows of an old day may have come: the charges of closed accounts, corrections, an old journal. */
 async function compareFile({ days, lease }: ArchiveContext, file: ArchivedFile, figures: RowFigures): Promise<boolean> {
-  return hasFigures(await days.figures(file), figures) ? days.compared(lease, file) : days.lost(lease, file);
+  return hasFigures(await days.figures(file), figures)
+    ? days.recordCompared(lease, file)
+    : days.recordIncomplete(lease, file);
 }
 
 /**
@@ -89,10 +91,10 @@ async function writeFile(
     }
     if (unwritten === 0 && rows.length < count) end = file.until;
   }
-  if (file.isWritten && end !== file.until) return days.split(lease, file, end);
+  if (file.isWritten && end !== file.until) return days.recordSplit(lease, file, end);
   if (figures.rows > 0 || file.isWritten) await archive.write(pathOf(lease, file), written.finish(), time.signal);
-  const isLeased = await days.wrote(lease, file, { end, figures });
-  if (!isLeased) await days.overwrote(lease, file);
+  const isLeased = await days.recordWritten(lease, file, { end, figures });
+  if (!isLeased) await days.recordOverwritten(lease, file);
   return isLeased;
 }
 
@@ -148,13 +150,13 @@ async function areReadBack(context: ArchiveContext, day: string): Promise<boolea
     if (file === undefined) return true;
     const { figures } = file;
     if (figures === undefined || time.isReadingOver()) return false;
-    if (await hasRows(context, file, figures)) await days.readBack(lease, file);
+    if (await hasRows(context, file, figures)) await days.recordReadBack(lease, file);
     else {
       log.warn('a file of the archive lacks ledger rows; it is written again, and its day stays in PostgreSQL', {
         archive: archive.url,
         file: pathOf(lease, file),
       });
-      await days.lost(lease, file);
+      await days.recordIncomplete(lease, file);
       return false;
     }
   }
