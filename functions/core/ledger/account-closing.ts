@@ -19,9 +19,9 @@ interface ClosingRequest {
 }
 
 /**
- * Freezes the account in the store, and closes it in PostgreSQL. Returns the reply of the store if it froze nothing, and
- * undefined if PostgreSQL is in another epoch. Throws if the store or the database is unreachable; may be repeated, by
- * any number of processes.
+ * Freezes the account in the store, and closes it in PostgreSQL. Returns the reply of the store if it froze nothing,
+ * and undefined if PostgreSQL is in another epoch. Throws if the store or the database is unreachable; may be repeated,
+ * by any number of processes.
  */
 export async function closeAccount(
   context: StoreContext,

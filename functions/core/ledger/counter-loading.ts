@@ -101,7 +101,8 @@ const PARTS = 'counter store or database';
 
 /**
  * Reads the spend of scopes in their current windows, without reservations. Undefined for a scope without a budget.
- * Namespaces take turns. A read that nobody waits for any more begins no further step, and another read takes its place.
+ * Namespaces take turns. A read that nobody waits for any more begins no further step, and another read takes its
+ * place.
  */
 export function createSpend(context: LedgerContext) {
   const { timer, intervalClock } = context;

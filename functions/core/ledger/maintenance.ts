@@ -31,7 +31,8 @@ const FROM_START: Cursor = { from: 0, move: () => undefined };
 /**
  * Closes ended accounts, then audits every loaded counter, from the cursor on. Throws if the store or PostgreSQL is
  * unreachable: the next audit continues with the page of counters that this one has not ended. A page that was the
- * first one had the whole time of an audit: the next audit continues after it, so that this page cannot delay the others.
+ * first one had the whole time of an audit: the next audit continues after it, so that this page cannot delay the
+ * others.
  */
 export async function maintain(context: StoreContext, epoch: number, cursor = FROM_START): Promise<void> {
   const { counterStore } = context;

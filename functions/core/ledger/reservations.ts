@@ -74,8 +74,8 @@ export function createReservations(context: LedgerContext): Reservations {
     const why = stopReason(context);
     if (why !== undefined) return err({ reason: 'unavailable', why });
     const { namespace = '', amount, minAmount, waited = 0 } = request;
-    // The account of a ledger for one request has the id of that request. So the ledger row of the request shows that the
-    // account is closed, and the account needs no row of its own (adapters/postgres/ledger-database.ts).
+    // The account of a ledger for one request has the id of that request. So the ledger row of the request shows that
+    // the account is closed, and the account needs no row of its own (adapters/postgres/ledger-database.ts).
     if (context.isPerRequest && account.callNumber === 0) account.id = request.id ?? account.id;
     const chargedCounters = account.counters.ofScopes(request.scopes, account.now());
     // A ledger for one request has no next request that could use escrow.

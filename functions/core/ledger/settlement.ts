@@ -84,8 +84,8 @@ export function createSettlements(context: LedgerContext): Settlements {
     // The escrow is given up only after the record is on disk or the disk has refused it: a restart without the record
     // charges the whole amount.
     const isWritten = await append(context, { type: 'settle', row });
-    // Of a stream, only the cost so far that `checkLive` has recorded last must be covered: what the stream has cost since
-    // then is lost if process and disk are lost now (LEDGER 1).
+    // Of a stream, only the cost so far that `checkLive` has recorded last must be covered: what the stream has cost
+    // since then is lost if process and disk are lost now (LEDGER 1).
     const costToCover = live.isStream && live.atRisk < cost ? live.atRisk : cost;
     addEndedRequest(account, { row, counters, costToCover, endedAt: intervalClock.now() });
     endLive(live, 'settled', { isCalled: true, tokens });

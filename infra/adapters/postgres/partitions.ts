@@ -108,11 +108,11 @@ export function createPartitions(session: Session) {
     },
     /**
      * Drops whole days, one transaction each. `now`: the caller's clock. This clock or the database's counts, whichever
-     * is behind: a clock that is ahead for a moment deletes nothing. The current day, `keptDays` days before it, and days
-     * that the window of a budget may reach are kept (an edit of its duration counts single seconds at the edge). Then
-     * forgets the accounts of dropped days. Returns the days dropped now, like `2026_01_31`. If transactions in progress
-     * last longer than bookings may wait, or days are left, the next resync continues. A day for which `check` is false
-     * stays, and so do the days after it.
+     * is behind: a clock that is ahead for a moment deletes nothing. The current day, `keptDays` days before it, and
+     * days that the window of a budget may reach are kept (an edit of its duration counts single seconds at the edge).
+     * Then forgets the accounts of dropped days. Returns the days dropped now, like `2026_01_31`. If transactions in
+     * progress last longer than bookings may wait, or days are left, the next resync continues. A day for which `check`
+     * is false stays, and so do the days after it.
      */
     drop: async (keptDays: number, now: Millis, check?: DropCheck) => {
       const [row] = await session.query<DropPlan>(LIMIT, DROP_PLAN, [keptDays, MAX_DROPPED, now]);
