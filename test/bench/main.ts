@@ -1,4 +1,4 @@
-// `npm run bench`: each number beside that of the smallest program that does the same.
+// `npm run bench`: each number next to that of the smallest program that does the same.
 import { cpus } from 'node:os';
 import { benchApply } from './admission/apply.ts';
 import { benchLookups } from './admission/lookups.ts';
@@ -32,14 +32,14 @@ npm run bench -- routes        the same for each route that spends, with the sto
                                six minutes; only by name
 npm run bench -- million       a million requests to the gateway and to the bare pass-through: memory, and stalls of their event loops by cause;
                                about six minutes; only by name (BENCH_REQUESTS=100000: fewer requests; BENCH_PROFILE=DIR)
-npm run bench -- memory        memory of a gateway with its Pod's options and limit, in a cgroup where this machine lets us make one: the largest
+npm run bench -- memory        memory of a gateway with its Pod's options and limit, in a cgroup if this machine allows one: the largest
                                bodies and the most streams that it accepts; about ten minutes; only by name (BENCH_LIMITS=512,1024: other limits,
                                in MiB; BENCH_STREAMS=200,400: other numbers of streams)
 npm run bench -- ledger        reserve and settle on each store, against bare round trips; time until a wiped store serves again; rows per
                                second into PostgreSQL; about a minute (Redis and Upstash need a redis-server)
-npm run bench -- triggers         time from apply to a usable key, by each trigger: admission's trigger (Node on both clusters, Workers), Knative's
+npm run bench -- triggers      time from apply to a usable key, by each trigger: admission's trigger (Node on both clusters, Workers), Knative's
                                ApiServerSource; minutes; only by name
-npm run bench -- resync         resyncs over a hundred thousand keys: nothing changed, some have spent, a thousand are new; then over ten thousand on a real
+npm run bench -- resync        resyncs over a hundred thousand keys: nothing changed, some have spent, a thousand are new; then over ten thousand on a real
                                API server (needs KUBEBUILDER_ASSETS; resync-real is this part alone); about five minutes; only by name
                                (BENCH_KEYS=10000: fewer keys)
 npm run bench -- fifty         fifty instances with a database each; one database hangs and one refuses connections: how long the others wait;
@@ -58,8 +58,8 @@ npm run bench -- large         a million VirtualKeys as rows: twenty million led
                                a row, dollars above a limit and lost), then one gateway with random key values, then a resync of a hundred
                                thousand VirtualKeys on a real API server; at most an hour and 20 GB of disk, which it checks first; needs a
                                redis-server; only by name (BENCH_ROWS=1000000 BENCH_KEYS=100000: smaller)
-npm run bench -- deploy        time until each function gives its first answer, against bare Node and a bare Worker; memory and CPU of functions that
-                               nobody asks; size of the image; about three minutes; only by name
+npm run bench -- deploy        time until each function gives its first answer, against bare Node and a bare Worker; memory and CPU of idle
+                               functions; size of the image; about three minutes; only by name
 npm run bench -- --help        print this text
 
 Rounds alternate between the compared programs, and tables show medians: on a busy machine, look at the ratios.
