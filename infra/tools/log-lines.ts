@@ -52,8 +52,8 @@ export const WHEN: Readonly<Record<string, string>> = {
     'A process has its journal back after a crash, and another process had charged its requests in the meantime',
   'ledger: counters cannot be audited, because too many charges are not booked yet; the next audit compares them':
     'More than 500 gateway processes (on Workers: requests) have charges that PostgreSQL does not have yet',
-  'ledger: finished records stay in the journal (our error)':
-    'The code of the journal threw an error when it removed finished records',
+  'ledger: records that are not needed stay in the journal (our error)':
+    'The code of the journal threw an error when it dropped records',
   'ledger: no reservation can be made for a request (our error)':
     'The code of the ledger threw an error: the client gets `ledger_unavailable`',
   'ledger: recovered the journal': 'At the start of a process whose journal has records. `rows`: charges that it books',
@@ -77,11 +77,11 @@ export const WHEN: Readonly<Record<string, string>> = {
     'The Secret of Redis has another host or port, and this new process has reached that Redis',
   'ledger: the counter store has lost state, and is rebuilt from PostgreSQL':
     'One process has noticed that Redis is empty or older than before; requests wait for the rebuild',
-  'the discarded journal cannot be deleted: if the process is killed while it is there, its requests are charged less than they cost; look at the disk':
+  'the discarded journal cannot be deleted: if the process is killed while it is there, its requests are charged less than they cost; check the disk':
     'Once, when the journal is discarded and its files cannot be deleted. The process tries again each second',
-  'the journal cannot be synced: kills of the process lose nothing, a power loss may cost everything since the last sync; look at the disk':
+  'the journal cannot be synced: a kill of the process loses nothing, but a power loss may lose everything since the last sync; check the disk':
     'The first failed `fsync`, and each one with a new cause',
-  'the journal could not be compacted': 'Copying the unfinished records to a new file failed. Later tries follow',
+  'the journal could not be compacted': 'Copying the needed records to a new file failed. Later tries follow',
   'the journal has damaged lines, which were skipped: a reservation without its settlement is charged its whole amount, a request without any line is not charged':
     'At a start, once per file whose lines have a wrong checksum. `lines` counts them',
   'the journal is synced again': 'The first `fsync` that succeeds after failed ones',

@@ -57,7 +57,7 @@ const FAILURES = {
     level: 'error',
     message: 'ledger: the disk refuses the journal, which is discarded; until a restart, replies wait for PostgreSQL',
   },
-  records: { level: 'error', message: 'ledger: finished records stay in the journal (our error)' },
+  records: { level: 'error', message: 'ledger: records that are not needed stay in the journal (our error)' },
   audit: {
     level: 'warn',
     message:

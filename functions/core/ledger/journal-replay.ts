@@ -28,8 +28,8 @@ export function toCorrectionRow({ id, scopeId, window, spent }: ExpiredRow, sett
 type RecordOf<Type> = Extract<JournalRecord, { type: Type }>;
 
 /**
- * Replays a journal: the accounts that it names, the rows of settled and unsettled requests, and the ids of finished
- * records. The oldest records come first; a record may come twice.
+ * Replays a journal: the accounts that it names, the rows of settled and unsettled requests, and the ids of records
+ * that are not needed. The oldest records come first; a record may come twice.
  */
 export function replay(records: ReadonlyArray<JournalRecord>, now: Millis) {
   const accounts = new Set<string>();
@@ -50,7 +50,7 @@ export function replay(records: ReadonlyArray<JournalRecord>, now: Millis) {
     toEstimatedRow(reservation, progress.get(reservation.id) ?? reservation.amount, now),
   );
   const rows = [...settled.values(), ...unsettled];
-  const unfinished = new Set(rows.map(({ id }) => id));
-  const finished = [...released, ...progress.keys()].filter((id) => !unfinished.has(id));
-  return { accounts, rows, finished };
+  const needed = new Set(rows.map(({ id }) => id));
+  const unneeded = [...released, ...progress.keys()].filter((id) => !needed.has(id));
+  return { accounts, rows, unneeded };
 }

@@ -173,10 +173,10 @@ function notifyAccountClosed(context: LedgerContext): void {
 
 /** Recovers the journal of an earlier process: its accounts are closed, and its requests booked by their ids. */
 function recover({ account, journal, intervalClock, log }: LedgerContext, records: ReadonlyArray<JournalRecord>): void {
-  const { accounts, rows, finished } = replay(records, account.now());
+  const { accounts, rows, unneeded } = replay(records, account.now());
   for (const id of accounts) account.previousAccounts.set(id, undefined);
   for (const row of rows) addUnreservedRequest(account, { row, endedAt: intervalClock.now() });
-  journal.drop(finished);
+  journal.drop(unneeded);
   if (records.length > 0) log.info('ledger: recovered the journal', { rows: rows.length });
 }
 

@@ -29,10 +29,13 @@ export interface Journal {
   append(record: JournalRecord): Promise<void>;
   /**
    * Reads the records of an earlier process on the same folder, oldest first, once at start. A record may come twice,
-   * and some finished records may come too.
+   * and some dropped records may come too.
    */
   replay(): Promise<ReadonlyArray<JournalRecord>>;
-  /** Marks the records of these ids as finished, to be deleted later: they are in PostgreSQL, or were released. */
+  /**
+   * Drops the records of these ids, which nobody needs any more: PostgreSQL has the requests, or they were released.
+   * The disk may have them until later.
+   */
   drop(ids: ReadonlyArray<string>): void;
   /**
    * Deletes all records and takes no more. A journal that lacks records is worse than no journal: a restart would

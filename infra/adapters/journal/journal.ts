@@ -1,4 +1,4 @@
-// The journal on disk: append-only files, one write a tick, fsync every second; finished records are compacted away
+// The journal on disk: append-only files, one write a tick, fsync every second; a compaction deletes dropped records
 // (LEDGER 6).
 import { fstatSync, mkdirSync, writeSync } from 'node:fs';
 import { withTimeout } from '#core/concurrency/timeout.ts';
@@ -19,7 +19,7 @@ export interface JournalOptions {
   /** Gets failures that no caller sees, in `gateway_operator_ledger_failures_total`. */
   readonly metrics?: Pick<Metrics, 'add'>;
   readonly timer?: Timer;
-  /** Bytes of finished records that are tolerated before a compaction. */
+  /** The bytes of dropped records that stay on disk without a compaction. */
   readonly slack?: number;
   /** The write call; returns how many bytes it wrote. Default: Node's. */
   readonly write?: (descriptor: number, bytes: Uint8Array, from: number) => number;
@@ -68,7 +68,7 @@ export function createJournal({
   let nextNumber: number | undefined;
   let isReplayed = false;
   let isClosed = false;
-  /** Finished bytes beyond which a compaction is tried. */
+  /** Dropped bytes beyond which a compaction is tried. */
   let threshold = slack;
   const files = createOpenSegments({ folder, log, metrics, timer, keepAlive: ownership.keepAlive });
 
@@ -144,8 +144,8 @@ export function createJournal({
    * segment.
    */
   const compactWhenDue = (): void => {
-    const finishedBytes = size - lines.bytes();
-    const due = (finishedBytes > threshold && finishedBytes > lines.bytes()) || segments.size > MAX_SEGMENTS;
+    const droppedBytes = size - lines.bytes();
+    const due = (droppedBytes > threshold && droppedBytes > lines.bytes()) || segments.size > MAX_SEGMENTS;
     if (!due || !isReplayed || isClosed || compacting !== undefined || active === undefined || !ownership.isOurs())
       return;
     const last = active;
@@ -157,7 +157,7 @@ export function createJournal({
           threshold = slack;
         },
         (error) => {
-          threshold = finishedBytes + slack;
+          threshold = droppedBytes + slack;
           metrics?.add('gateway_operator_ledger_failures_total', { step: 'compaction' });
           log?.warn('the journal could not be compacted', { folder, error: reasonAndCausesOf(error) });
         },
@@ -213,7 +213,7 @@ export function createJournal({
     },
 
     drop(ids) {
-      for (const id of ids) lines.finish(id);
+      for (const id of ids) lines.drop(id);
     },
 
     discard() {
@@ -244,7 +244,7 @@ export function createJournal({
 }
 
 const UNDELETED =
-  'the discarded journal cannot be deleted: if the process is killed while it is there, its requests are charged less than they cost; look at the disk';
+  'the discarded journal cannot be deleted: if the process is killed while it is there, its requests are charged less than they cost; check the disk';
 const DAMAGED =
   'the journal has damaged lines, which were skipped: a reservation without its settlement is charged its whole amount, a request without any line is not charged';
 

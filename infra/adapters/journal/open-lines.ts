@@ -1,4 +1,4 @@
-// Open lines: positions of the records of unfinished ids; the records themselves are on disk only.
+// Open lines: positions of the records that are not dropped; the records themselves are on disk only.
 export interface Line {
   segment: number;
   /** The offset in the segment. */
@@ -11,7 +11,8 @@ export interface Line {
 
 export interface OpenLines {
   add(id: string, line: Line): void;
-  finish(id: string): void;
+  /** Drops the lines of this id. */
+  drop(id: string): void;
   isEmpty(): boolean;
   /** The total length on disk. */
   bytes(): number;
@@ -32,7 +33,7 @@ export function createOpenLines(): OpenLines {
       if (replaced !== -1) bytes -= lengthOf(own.splice(replaced, 1));
       own.push(line);
     },
-    finish(id) {
+    drop(id) {
       const own = open.get(id);
       if (own === undefined) return;
       bytes -= lengthOf(own);

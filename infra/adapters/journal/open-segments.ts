@@ -111,4 +111,4 @@ function throwAll(results: ReadonlyArray<PromiseSettledResult<unknown>>): void {
 }
 
 const UNSYNCED =
-  'the journal cannot be synced: kills of the process lose nothing, a power loss may cost everything since the last sync; look at the disk';
+  'the journal cannot be synced: a kill of the process loses nothing, but a power loss may lose everything since the last sync; check the disk';

@@ -13,7 +13,7 @@ export const segmentPath = (folder: string, number: number): string =>
 
 export const isSegment = (name: string): boolean => NAME.test(name);
 
-/** Returns the segment numbers in the folder, ascending. Removes unfinished segments that a crash has left. */
+/** Returns the segment numbers in the folder, ascending. Removes segments that a crash has left half written. */
 export async function listSegments(folder: string): Promise<number[]> {
   const names = await readdir(folder);
   await Promise.all(names.filter((name) => name.endsWith(PART)).map((name) => rm(join(folder, name), { force: true })));

@@ -17,8 +17,8 @@ export function createMemoryJournal(folder: MemoryFolder = { records: [] }): Jou
       return [...folder.records];
     },
     drop(ids) {
-      const cut = new Set(ids);
-      folder.records = folder.records.filter((record) => !cut.has('row' in record ? record.row.id : record.id));
+      const dropped = new Set(ids);
+      folder.records = folder.records.filter((record) => !dropped.has('row' in record ? record.row.id : record.id));
     },
     discard() {
       isDiscarded = true;

@@ -123,7 +123,7 @@ export function describeJournal(name: string, make: () => Promise<JournalUnderTe
       expect(await restart()).toEqual([]);
     });
 
-    test('keeps unfinished records, also those of an earlier process', async () => {
+    test('keeps records that are not dropped, also those of an earlier process', async () => {
       await journal.append(reservationRecord('old'));
       await restart();
       await journal.append(reservationRecord('new'));

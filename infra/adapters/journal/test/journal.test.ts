@@ -126,7 +126,7 @@ test('any single damaged byte costs at most its own line and the next one, and i
   }
 });
 
-describe('a finished record', () => {
+describe('a dropped record', () => {
   const work = async (box: Journal, from: number, to: number): Promise<void> => {
     for (let at = from; at < to; at += 50) {
       const ids = Array.from({ length: 50 }, (_, index) => `id-${at + index}`);
