@@ -1,4 +1,4 @@
-// Closing of accounts: frozen in the store, charged in PostgreSQL and forgotten by the store, page by page, so that no
+// Closing of accounts: frozen in the store, charged in PostgreSQL and finished in the store, page by page, so that no
 // step depends on the number of their counters (LEDGER 3).
 
 import type { AccountRow, FreezeReply } from '../ports/counter-store.ts';
@@ -102,18 +102,18 @@ async function chargeFigures(
   return closedMeanwhile(context, account);
 }
 
-/** Another process has charged and forgotten the account; else the store has lost that it is frozen. */
+/** Another process has charged and finished the account; else the store has lost that it is frozen. */
 async function closedMeanwhile({ database }: StoreContext, account: string): Promise<CloseReply> {
   const row = (await database.accountRows([account])).get(account);
   return row?.isClosed && !row.isClosing ? { outcome: 'closed', row, ledgerRows: [] } : { outcome: 'wentBack' };
 }
 
 /**
- * Forgets an account that is closed, page by page. `auditsFirst`: its process has closed it, and may have booked more
- * than it reported, so the escrow of a page stays until its counters show all rows; if they cannot be audited, the rest
- * stays. `onPage`: called after each page.
+ * Finishes an account that is closed: the store forgets its figures, page by page. `auditsFirst`: its process has
+ * closed it, and may have booked more than it reported, so the escrow of a page stays until its counters show all rows;
+ * if they cannot be audited, the rest stays. `onPage`: called after each page.
  */
-export async function forgetAccount(
+export async function finishAccount(
   context: StoreContext,
   { epoch, account, isCharged }: Pick<ClosingRequest, 'epoch' | 'account'> & Pick<AccountRow, 'isCharged'>,
   { auditsFirst = false, onPage }: { readonly auditsFirst?: boolean; readonly onPage?: () => Promise<void> } = {},
@@ -136,7 +136,7 @@ export async function closeEnded(context: StoreContext, epoch: number, account: 
   if (closing?.outcome !== 'closed') return 'done';
   const { row, callNumber = 0 } = closing;
   if (callNumber < row.callNumber) return 'wentBack';
-  await forgetAccount(context, { epoch, account, isCharged: row.isCharged }, { auditsFirst: !row.isCharged });
+  await finishAccount(context, { epoch, account, isCharged: row.isCharged }, { auditsFirst: !row.isCharged });
   return 'done';
 }
 

@@ -7,7 +7,7 @@ import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { type Account, dropUnreported, resetAccount, takeEndedRequests } from './account.ts';
 import { applyDone, beginCall, takeCounterChange, takeRateChanges } from './account-call.ts';
-import { forgetAccount } from './account-closing.ts';
+import { finishAccount } from './account-closing.ts';
 import { book } from './booking.ts';
 import type { LedgerContext } from './context.ts';
 import { load } from './counter-loading.ts';
@@ -50,21 +50,21 @@ export async function openAccount(
   Object.assign(account, { id, epoch });
   const isReported =
     (await reportAll(context, isEpochOpen, accountsToForget)) &&
-    (await forgetPrevious(context, epoch, accountsToForget)) &&
+    (await finishPrevious(context, epoch, accountsToForget)) &&
     (await reportRates(context));
   if (isReported) account.foundEpoch = epoch;
   else leaveAccount(context);
   return isReported;
 }
 
-/** The interval of renewals of the lease while a previous account is forgotten. */
+/** The interval of renewals of the lease while a previous account is finished. */
 const RENEWAL: Millis = 1000;
 
 /**
- * Forgets previous accounts, which may have hundreds of pages. Calls between them renew the lease of the new account,
+ * Finishes previous accounts, which may have hundreds of pages. Calls between them renew the lease of the new account,
  * which makes no other calls before it is open. False: the new account is over.
  */
-async function forgetPrevious(
+async function finishPrevious(
   context: LedgerContext,
   epoch: number,
   previousAccounts: ReadonlyArray<string>,
@@ -76,7 +76,7 @@ async function forgetPrevious(
     isLive = (await send(context, beginCall(account))).outcome === 'done';
   };
   for (const previous of previousAccounts) {
-    await forgetAccount(context, { epoch, account: previous, isCharged: true }, { onPage });
+    await finishAccount(context, { epoch, account: previous, isCharged: true }, { onPage });
     if (!isLive) return false;
   }
   return true;
@@ -183,7 +183,7 @@ async function reportAll(
 
 /**
  * Reports the requests in flight: other requests may take their place as soon as the epoch is open. Call it when the
- * previous accounts are forgotten, in which they count until then.
+ * previous accounts are finished, in which they count until then.
  */
 async function reportRates(context: LedgerContext): Promise<boolean> {
   const { account } = context;

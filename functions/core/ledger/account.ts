@@ -10,7 +10,7 @@ import { type CounterState, type Counters, createCounters, resetFigures } from '
 import { createRequests, type EndedRequest, type LiveReservation, limitsOf, type Requests } from './requests.ts';
 
 /**
- * The reason why an account is left: another process has frozen, closed or forgotten it, the store is in another epoch
+ * The reason why an account is left: another process has frozen, closed or finished it, the store is in another epoch
  * or has gone back in time, or our own error has left the account half changed.
  */
 export type LeaveReason = 'accountClosed' | 'epoch' | 'wentBack' | 'error';

@@ -6,7 +6,7 @@ import type { Millis } from '../ports/money.ts';
 import { type Account, dropUnreported, STOPPED_REASON } from './account.ts';
 import type { Booking, LedgerContext } from './context.ts';
 import { createFailureLog } from './failures.ts';
-import { addCorrections, forgetPreviousAccounts } from './previous-accounts.ts';
+import { addCorrections, dropPreviousAccounts } from './previous-accounts.ts';
 import { toTransactions } from './requests.ts';
 import { nextPause, pause } from './timeout.ts';
 
@@ -123,7 +123,7 @@ async function bookSealed(context: LedgerContext): Promise<void> {
   if (outcome !== 'booked') return context.membership.leave(outcome === 'tooLate' ? 'accountClosed' : outcome);
   account.requests.move('sealedBatch', 'booked');
   account.bookedBatchNumber = batch;
-  forgetPreviousAccounts(context);
+  dropPreviousAccounts(context);
   context.sync.callSoon();
 }
 

@@ -8,7 +8,7 @@ import type { Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import { createAccount, createKnownStore, STOPPED_REASON } from './account.ts';
 import { beginCall, takeRateChanges } from './account-call.ts';
-import { createEndedAccounts, forgetAccount } from './account-closing.ts';
+import { createEndedAccounts, finishAccount } from './account-closing.ts';
 import { createSync } from './account-sync.ts';
 import { beginAlertMetrics } from './alert-metrics.ts';
 import { book, bookWithoutAccount, createBooking, unbookedCount } from './booking.ts';
@@ -178,9 +178,9 @@ async function closeParts(context: LedgerContext): Promise<void> {
 }
 
 /**
- * Ends the account: all is reported and booked, then PostgreSQL closes the account and the store forgets it (LEDGER 6).
- * Live reservations, and rows that PostgreSQL does not take, are left to the next start. A process without an account
- * still books its rows.
+ * Ends the account: all is reported and booked, then PostgreSQL closes the account and the store finishes it (LEDGER
+ * 6). Live reservations, and rows that PostgreSQL does not take, are left to the next start. A process without an
+ * account still books its rows.
  */
 async function stop(context: LedgerContext): Promise<void> {
   const { account, timer, sync, booking } = context;
@@ -245,7 +245,7 @@ async function closeOwnAccount(context: LedgerContext): Promise<void> {
   if (!isReported || !account.isOpen) return;
   account.isOpen = false;
   // The store frees the escrow of the account. If the store is unreachable, it keeps the account until its lease ends;
-  // then another process forgets it without a charge.
+  // then another process finishes it without a charge.
   const lastCall = {
     ...beginCall(account),
     batch: batch + 1,
@@ -256,8 +256,8 @@ async function closeOwnAccount(context: LedgerContext): Promise<void> {
   await finish(context, id, lastCall).catch((error) => logFailure(context, 'stop', error));
 }
 
-/** A ledger for one request has one page of figures, which its last call forgets. */
+/** The account of a ledger for one request has one page of figures: its last call finishes the account. */
 async function finish(context: LedgerContext, account: string, lastCall: AccountCall): Promise<void> {
   await context.sync.call(lastCall);
-  if (!context.isPerRequest) await forgetAccount(context, { epoch: lastCall.epoch, account, isCharged: false });
+  if (!context.isPerRequest) await finishAccount(context, { epoch: lastCall.epoch, account, isCharged: false });
 }

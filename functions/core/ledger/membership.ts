@@ -18,7 +18,7 @@ import { bookWithoutAccount, unbookedCount } from './booking.ts';
 import type { LedgerContext, Membership } from './context.ts';
 import { createFailureLog, guard, logFailure } from './failures.ts';
 import { replay } from './journal-replay.ts';
-import { forgetPreviousAccounts } from './previous-accounts.ts';
+import { dropPreviousAccounts } from './previous-accounts.ts';
 import { IDLE_TIMEOUT, pause } from './timeout.ts';
 
 /** The time for which an epoch waits for processes that have not joined. */
@@ -51,7 +51,7 @@ export function createMembership(context: LedgerContext): Membership {
       await join(context);
       account.notOpenReason = '';
       account.whenOpen.resolve();
-      forgetPreviousAccounts(context);
+      dropPreviousAccounts(context);
       context.settlement.onReported();
       context.booking.scheduleBooking();
       context.sync.callNow();

@@ -1,7 +1,8 @@
-// Previous accounts of a process and of its journal: closed, charged and corrected, then forgotten (LEDGER 3).
+// Previous accounts of a process and of its journal: closed, charged and corrected, then finished and dropped
+// (LEDGER 3).
 
 import { type Account, addUnreservedRequest } from './account.ts';
-import { closeAccount, forgetAccount } from './account-closing.ts';
+import { closeAccount, finishAccount } from './account-closing.ts';
 import type { LedgerContext } from './context.ts';
 import { toCorrectionRow } from './journal-replay.ts';
 import type { EndedRequest } from './requests.ts';
@@ -23,7 +24,7 @@ export async function closePreviousAccounts(
     if (closing?.outcome !== 'closed') return undefined;
     // The store has no such account.
     if (closing.callNumber === undefined) continue;
-    if (isRebuild) await forgetAccount(context, { epoch, account, isCharged: false });
+    if (isRebuild) await finishAccount(context, { epoch, account, isCharged: false });
     // An account that a clean stop closed has booked more than it reported: the process that closes ended accounts
     // audits it.
     else if (closing.row.isCharged) accountsToForget.push(account);
@@ -69,8 +70,8 @@ export async function addCorrections({
   for (const id of previousAccounts.keys()) previousAccounts.set(id, corrections);
 }
 
-/** Forgets previous accounts, also in the journal, if their corrections are booked. */
-export function forgetPreviousAccounts({ account, journal }: LedgerContext): void {
+/** Drops previous accounts, also from the journal, if their corrections are booked. */
+export function dropPreviousAccounts({ account, journal }: LedgerContext): void {
   if (account.previousAccounts.size === 0) return;
   const unbooked = new Set(account.requests.unbooked().map(({ row }) => row));
   for (const [id, corrections] of account.previousAccounts) {

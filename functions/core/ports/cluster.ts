@@ -125,8 +125,8 @@ export interface Requester {
 /** The maximum number of keys of a Secret or ConfigMap that is read. */
 export const MAX_KEYS = 1000;
 /**
- * Each key is a member of the data, of the fields of each program that manages it, and of the object that `kubectl apply`
- * keeps.
+ * Each key is a member of the data, of the fields of each program that manages it, and of the object that `kubectl
+ * apply` keeps.
  */
 const maxMembers = 4 * MAX_KEYS + 96;
 

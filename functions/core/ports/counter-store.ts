@@ -107,9 +107,9 @@ export interface AccountCall {
    */
   readonly accountsToForget: ReadonlyArray<string>;
   /**
-   * Whether the store forgets the account after this call: PostgreSQL has booked all that it reported and closed its
-   * row, or the account never reserved anything. An account with more figures than a page, or with requests in flight
-   * in thousands of rates, is frozen instead.
+   * Whether the store finishes the account after this call, and forgets its figures: PostgreSQL has booked all that the
+   * account reported and closed its row, or the account never reserved anything. An account with more figures than a
+   * page, or with requests in flight in thousands of rates, is frozen instead.
    */
   readonly finishesAccount: boolean;
 }
@@ -178,7 +178,7 @@ export type AccountReply =
    */
   | (StoreReply & { readonly outcome: 'window' })
   /**
-   * Nothing was done. `accountClosed`: the account is frozen or forgotten, its first call came after the deadline, or
+   * Nothing was done. `accountClosed`: the account is frozen or finished, its first call came after the deadline, or
    * the number is older than the last. `wentBack`: the store has gone back in time, to an earlier call of the account
    * than the previous one, or to none.
    */
@@ -223,7 +223,7 @@ export type FiguresReply =
       /** The cursor of the next page; absent: this is the last page. */
       readonly next?: string | undefined;
     }
-  /** The account is not frozen, or it is forgotten. */
+  /** The account is not frozen, or it is finished. */
   | { readonly outcome: 'none' }
   | StaleStore;
 
@@ -254,8 +254,8 @@ export interface AuditTerms {
   /** On the store's clock. After it nothing is done. */
   readonly deadline: Millis;
   /**
-   * Whether no account is reported as changed. Then counters of changed accounts are checked by bounds: spend is raised to
-   * the least that it can be, which is the sum and what is certainly not in it; it is lowered only by what the sum
+   * Whether no account is reported as changed. Then counters of changed accounts are checked by bounds: spend is raised
+   * to the least that it can be, which is the sum and what is certainly not in it; it is lowered only by what the sum
    * lacks of its `minSum`. For example, an audit finds a spend of 100 of which 30 may not be booked: PostgreSQL has at
    * least 70 (`minSum`). If it then has only 65, the spend is lowered by 5, however much is booked meanwhile.
    */
@@ -311,7 +311,7 @@ export interface CounterStore {
    */
   figures(epoch: number, account: string, cursor?: string): Promise<FiguresReply>;
   /**
-   * Forgets the figures of a frozen account in these counters, which PostgreSQL has closed, and the account itself if
+   * Forgets the figures of a frozen account in these counters, which PostgreSQL has closed, and finishes the account if
    * it has no others; its requests in flight end then. Charged: its risk becomes spend; else its counters are audited
    * before. Its unbooked spend stays counted. A repetition changes nothing, but a step ends the requests in flight of
    * only some thousand rates: an account with more stays frozen, and is closed again for the next ones.

@@ -9,8 +9,8 @@ const WHOLE: ReadonlySet<string> = new Set(['budget', 'furtherBudgets', 'retaine
 const LENGTH = 64;
 
 /**
- * The digest of the policy as a registry stores it (`toStoredText`), so that a policy that was written is read as equal.
- * Other members that are longer than a hash are replaced by theirs.
+ * The digest of the policy as a registry stores it (`toStoredText`), so that a policy that was written is read as
+ * equal. Other members that are longer than a hash are replaced by theirs.
  */
 export function digestOf(policy: ScopePolicy | KeyPolicy | PolicyChange, hash: Hash): PolicyDigest {
   const digest: Record<string, unknown> = {};

@@ -128,9 +128,9 @@ export type FoundRecord = KeyRecord | UnreadRecord | undefined;
 /** The gateway's view of the registry. */
 export interface Policies {
   /**
-   * Reads the records of live key values by the hex SHA-256 of their texts, in one query. Records are as large as tenants
-   * can make them. Those above `maxSize` (absent: none) stay unread. If the others do not all fit into one reply, the
-   * smallest are read, at least one; call again with the hashes of the rest.
+   * Reads the records of live key values by the hex SHA-256 of their texts, in one query. Records are as large as
+   * tenants can make them. Those above `maxSize` (absent: none) stay unread. If the others do not all fit into one
+   * reply, the smallest are read, at least one; call again with the hashes of the rest.
    */
   find(hashes: ReadonlyArray<string>, maxSize?: number): Promise<ReadonlyMap<string, FoundRecord>>;
 }

@@ -128,8 +128,8 @@ export const perRate = <T>(toValue: (kind: RateKind) => T): Record<RateKind, T> 
 });
 
 /**
- * What a request has used at its end: the rest is given back. A kind whose estimate is exact returns it (`estimates`) if
- * a provider was called.
+ * What a request has used at its end: the rest is given back. A kind whose estimate is exact returns it (`estimates`)
+ * if a provider was called.
  */
 const USED_AT_END: Readonly<Record<WindowedRate, (end: RequestEnd) => number>> = {
   requests: ({ isCalled }) => (isCalled ? 1 : 0),

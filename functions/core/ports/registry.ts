@@ -58,8 +58,8 @@ export type Alias = Pick<Claim, 'kind' | 'alias'>;
 export const SAME_PLACE = 'same place';
 
 /**
- * The proof for a User or a Team whose alias was edited: the holder's uid. Its claim gets the new alias if no object has
- * it. The outcome is `taken`, because the policy names another scope: read the claim again.
+ * The proof for a User or a Team whose alias was edited: the holder's uid. Its claim gets the new alias if no object
+ * has it. The outcome is `taken`, because the policy names another scope: read the claim again.
  */
 export const SAME_OBJECT = 'same object';
 
@@ -88,10 +88,10 @@ export interface ScopeWrite extends PolicyWrite {
    * Adoption. The hash of a live value of the claim: `holder` takes the claim over, spend and anchor included (DESIGN
    * 10), if it is in the namespace of the claim's holder, or `formerHolders` has the uid of that holder: clients have
    * the value too. For a claim that is not retained, the uid of one of its previous holders is enough too: the cluster
-   * was restored to before a move. If no object has the alias, a retained claim with that value, of any instance in this database, is
-   * taken over and gets the alias; the namespace is enough only within one cluster. With `SAME_PLACE`, the claim of a
-   * User or a Team is taken over by the object that has the holder's namespace and name. With `SAME_OBJECT`, the claim
-   * that a User or a Team has gets the alias.
+   * was restored to before a move. If no object has the alias, a retained claim with that value, of any instance in
+   * this database, is taken over and gets the alias; the namespace is enough only within one cluster. With
+   * `SAME_PLACE`, the claim of a User or a Team is taken over by the object that has the holder's namespace and name.
+   * With `SAME_OBJECT`, the claim that a User or a Team has gets the alias.
    */
   readonly proof?: string;
   /** Uids of the VirtualKeys that the Secret with the value was of. */
@@ -109,8 +109,8 @@ export interface ValueWrite {
   /** Nothing is written if this value is live in the claim: another run has published it meanwhile. */
   readonly unlessLive?: string | undefined;
   /**
-   * Nothing is written if this value has ended in the claim: a rotation replaced it, or it no longer works while another
-   * value without an end does.
+   * Nothing is written if this value has ended in the claim: a rotation replaced it, or it no longer works while
+   * another value without an end does.
    */
   readonly unlessEnded?: string | undefined;
 }
@@ -189,8 +189,8 @@ export interface Registry {
    */
   closeInstance(uid: string): Promise<void>;
   /**
-   * All unretired claims of the instance, with values and the digests of policies. The digest of a retained key has only
-   * `retained` and `blocked`: `claimsOf` reads the whole one, which its adoption needs.
+   * All unretired claims of the instance, with values and the digests of policies. The digest of a retained key has
+   * only `retained` and `blocked`: `claimsOf` reads the whole one, which its adoption needs.
    */
   claims(instanceUid: string): Promise<ReadonlyArray<Claim>>;
   /** Unretired claims of these aliases only. */

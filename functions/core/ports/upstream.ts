@@ -31,8 +31,8 @@ export type Signing =
     };
 
 /**
- * The stop of a call, as an `AbortSignal` shows it. Any `AbortSignal` is one, but in Node it takes seven times as long as a
- * plain object, and each request has one.
+ * The stop of a call, as an `AbortSignal` shows it. Any `AbortSignal` is one, but in Node it takes seven times as long
+ * as a plain object, and each request has one.
  */
 export interface StopSignal {
   readonly aborted: boolean;

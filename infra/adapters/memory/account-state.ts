@@ -154,7 +154,7 @@ export const usedBy = (store: MemoryStore, account: AccountState) =>
     .filter((counter) => counter.figures.has(account.id))
     .map((counter) => ({ counter, figures: figuresIn(counter, account) }));
 
-/** Whether an account must forget them before it is finished: audits need the last booked batch too. */
+/** Whether figures must be forgotten before their account is finished: audits need the last booked batch too. */
 export const isKept = ({ figures }: { readonly figures: Figures }): boolean =>
   hasAnything(figures) || (!figures.isForgotten && figures.lastBookedBatch > 0);
 

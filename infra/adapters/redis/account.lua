@@ -25,7 +25,7 @@
 -- is JSON too. Amounts are strings (account-text.ts). A step reads, decides, and then writes: a step that fails because of
 -- a wrong argument has written nothing. No step reads or writes all figures of an account: it may have 100,000.
 -- On Workers each request is an account. So no step reads all accounts with requests in flight, except that counters are
--- forgotten now and then, and an audit reads at most `MAX_AUDITED` accounts.
+-- dropped now and then, and an audit reads at most `MAX_AUDITED` accounts.
 local LAYOUT, MINUTE, SECOND = 'accounts 7', 60000, 1000
 -- Milliseconds for which a finished account, or a counter after its window, is kept.
 local KEEP = 60000
@@ -40,8 +40,8 @@ local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 6000
 -- Leases that ended meanwhile end only `GRACE` after the next call of any process, so that their processes can renew them.
 -- On Workers nobody may have called; there this only delays the end of leases.
 local MAX_CALL_GAP, GRACE = 5000, 3000
-local MAX_ENDED, MAX_FORGOTTEN, MAX_FIELDS, FIGURES_PAGE, MAX_AUDITED = 16, 5000, 1000, 500, 500
--- Counters whose window is over are forgotten once a second, or after `SOON` if more than `FEW_DUE` are due. The pause is
+local MAX_ENDED, MAX_REMOVED, MAX_FIELDS, FIGURES_PAGE, MAX_AUDITED = 16, 5000, 1000, 500, 500
+-- Counters whose window is over are dropped once a second, or after `SOON` if more than `FEW_DUE` are due. The pause is
 -- longer if more live accounts must be read: reading 1,000 of them takes about 20 milliseconds, a twentieth of the pause.
 local FEW_DUE, SOON, ACCOUNTS_PER_MILLI = 100, 100, 2.5
 -- The maximum number of rates whose requests in flight one step ends.
@@ -182,8 +182,8 @@ end
 local function mustBeAudited(account)
   return account.leaseEnd > 0 and (account.state == 'frozen' or account.bookedBatch < account.reportedBatch)
 end
--- States: unknown, live, frozen, then finished: `finished` by its own last call, which may be repeated, or `forgotten` by
--- `forget`. Finished accounts are remembered for repeated and late calls, and for audits.
+-- States: unknown, live, frozen, and two states of a finished account: `finished` by its own last call, which may be
+-- repeated, or `forgotten` by `forget`. Its id is kept for repeated and late calls, and for audits.
 local function accountOf(id)
   if accounts[id] == nil then
     local text = id == input.account and meta[6] or redisCall('HGET', KEYS[1], id) or '0 unknown 0 0 0 '
@@ -301,9 +301,9 @@ local function due(set, count) return redisCall('ZRANGEBYSCORE', set, '-inf', no
 local function runFor(command, key, members)
   for i = 1, #members, MAX_FIELDS do redisCall(command, key, unpack(members, i, math.min(i + MAX_FIELDS - 1, #members))) end
 end
--- Forgets counters whose window is over and in which no account has figures. It reads all live accounts.
-local function forgetCounters()
-  local names, isDue, isUsed, emptyFigures, unused = due(LOADED, MAX_FORGOTTEN), {}, {}, {}, {}
+-- Drops counters whose window is over and in which no account has figures. It reads all live accounts.
+local function dropCounters()
+  local names, isDue, isUsed, emptyFigures, unused = due(LOADED, MAX_REMOVED), {}, {}, {}, {}
   for _, name in ipairs(names) do isDue[name] = true end
   for _, id in ipairs(names[1] and redisCall('ZRANGE', LEASES, '0', '-1') or {}) do
     emptyFigures[id] = {}
@@ -326,11 +326,11 @@ local function forgetCounters()
   -- The accounts that were read here must not be written, and the text of the call's account may be out of date.
   accounts, meta[6] = {}, nil
 end
--- Forgets finished accounts after a while, and counters. The times of both are written last: a full Redis refuses a write
+-- Removes finished accounts after a while, and counters. The times of both are written last: a full Redis refuses a write
 -- that takes memory, unless this call has removed something before.
 local function cleanUp()
   if tonumber(meta[5] or '0') + SECOND <= now then
-    for _, id in ipairs(due(FINISHED, MAX_FORGOTTEN)) do
+    for _, id in ipairs(due(FINISHED, MAX_REMOVED)) do
       redisCall('UNLINK', figuresKey(id), forgottenKey(id))
       redisCall('HDEL', KEYS[1], id)
       redisCall('ZREM', FINISHED, id)
@@ -339,11 +339,11 @@ local function cleanUp()
     redis.pcall('HSET', KEYS[1], 'cleanedAt', nowText)
   end
   -- A pause in proportion to the accounts that it reads, so that this takes a small share of the server's time; shorter
-  -- while more counters are due than one run forgets. So the store does not grow with windows that are over.
+  -- while more counters are due than one run drops. So the store does not grow with windows that are over.
   local age = now - tonumber(meta[10] or '0')
   local isBehind = operation == 'load' and SOON <= age and redisCall('ZCOUNT', LOADED, '-inf', nowText) > FEW_DUE
   if (isBehind or SECOND <= age) and redisCall('ZCARD', LEASES) / ACCOUNTS_PER_MILLI <= age then
-    forgetCounters()
+    dropCounters()
     redis.pcall('HSET', KEYS[1], 'countersCleanedAt', nowText)
   end
 end
