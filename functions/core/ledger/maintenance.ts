@@ -102,12 +102,12 @@ export async function maintainAlone(
 async function whenBooked({ counterStore, database, timer, now }: StoreContext): Promise<void> {
   const until = now() + BOOKED_WITHIN;
   const accounts = await counterStore.accounts(false, MAX_ACCOUNTS);
-  const unbookedAccounts = accounts.filter(({ unbooked }) => unbooked > 0);
+  const unbookedAccounts = accounts.filter(({ unbookedBatch }) => unbookedBatch > 0);
   while (unbookedAccounts.length > 0 && now() < until) {
     const rows = await database.accountRows(unbookedAccounts.map(({ account }) => account));
-    const isBooked = unbookedAccounts.every(({ account, unbooked }) => {
+    const isBooked = unbookedAccounts.every(({ account, unbookedBatch }) => {
       const row = rows.get(account);
-      return row !== undefined && (row.isClosed || row.bookedBatch >= unbooked);
+      return row !== undefined && (row.isClosed || row.bookedBatch >= unbookedBatch);
     });
     if (isBooked) return;
     await pause(timer, POLL_INTERVAL);

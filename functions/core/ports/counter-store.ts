@@ -318,13 +318,13 @@ export interface CounterStore {
    */
   forget(epoch: number, account: string, isCharged: boolean, counters: ReadonlyArray<ScopeWindow>): Promise<void>;
   /**
-   * Lists accounts by the end of their lease, at most `max`; `isEnded`: only those whose lease has ended. `unbooked`:
-   * the highest batch that is not known to be booked, 0: none.
+   * Lists accounts by the end of their lease, at most `max`; `isEnded`: only those whose lease has ended.
+   * `unbookedBatch`: the last batch that is not known to be booked; 0: all are.
    */
   accounts(
     isEnded: boolean,
     max: number,
-  ): Promise<ReadonlyArray<{ readonly account: string; readonly callNumber: number; readonly unbooked: number }>>;
+  ): Promise<ReadonlyArray<{ readonly account: string; readonly callNumber: number; readonly unbookedBatch: number }>>;
   /** Lists at most `max` loaded counters, and the number of all. May miss counters that are loaded meanwhile. */
   loaded(from: number, max: number): Promise<{ readonly counters: ReadonlyArray<ScopeWindow>; readonly total: number }>;
   /**

@@ -83,8 +83,8 @@ export function createMemoryCounterStore({
       const chosen = all.slice(0, max);
       return chosen.map((account) => {
         const used = state.usedBy(store, account);
-        const unbooked = used.reduce((max, { figures }) => Math.max(max, figures.unbooked.at(-1)?.batch ?? 0), 0);
-        return { account: account.id, callNumber: account.callNumber, unbooked };
+        const unbookedBatch = used.reduce((max, { figures }) => Math.max(max, figures.unbooked.at(-1)?.batch ?? 0), 0);
+        return { account: account.id, callNumber: account.callNumber, unbookedBatch };
       });
     },
     async loaded(from, max) {

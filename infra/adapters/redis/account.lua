@@ -735,7 +735,7 @@ function operations.accounts()
   local all = {}
   for i, id in ipairs(redisCall('ZRANGEBYSCORE', LEASES, '-inf', input.isEnded and int(endedUntil()) or '+inf', 'LIMIT', '0', int(input.max))) do
     local account = accountOf(id)
-    all[i] = { account = id, callNumber = account.callNumber, unbooked = account.reportedBatch > account.bookedBatch and account.reportedBatch or 0 }
+    all[i] = { account = id, callNumber = account.callNumber, unbookedBatch = account.reportedBatch > account.bookedBatch and account.reportedBatch or 0 }
   end
   return { accounts = all }
 end

@@ -154,7 +154,7 @@ async function unfinishedWork({ counterStore, gateways }: Harness): Promise<stri
   const { counters } = await counterStore.loaded(0, 100);
   const reserved = (await counterStore.read(counters)).filter((counter) => counter?.escrowOfAll !== 0n);
   const known = await counterStore.accounts(false, 100);
-  const unbooked = known.filter((account) => account.unbooked > 0);
+  const unbooked = known.filter((account) => account.unbookedBatch > 0);
   return [
     ...reserved.map((counter) => `${counter?.escrowOfAll} nano-dollars are reserved`),
     ...unbooked.map(({ account }) => `${account} has an unbooked batch`),

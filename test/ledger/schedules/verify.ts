@@ -174,8 +174,8 @@ async function verifyAccounts({ shared }: Execution): Promise<string[]> {
       if (owner === undefined || owner.isDead) return [`an account of ${owner?.name} is left`];
       return owners.indexOf(owner) < at ? [`${owner.name} has two accounts`] : [];
     }),
-    ...accounts.flatMap(({ unbooked, account }) =>
-      unbooked === 0 ? [] : [`batch ${unbooked} of ${shared.owners.get(account)?.name} was never booked`],
+    ...accounts.flatMap(({ unbookedBatch, account }) =>
+      unbookedBatch === 0 ? [] : [`batch ${unbookedBatch} of ${shared.owners.get(account)?.name} was never booked`],
     ),
   ];
 }

@@ -366,9 +366,9 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       await soonest.call();
       const listed = (isEnded: boolean, max: number) => under.store.accounts(isEnded, max);
       expect(await listed(false, 10)).toEqual([
-        { account: soonest.account, callNumber: 2, unbooked: 0 },
-        { account: soon.account, callNumber: 1, unbooked: 5 },
-        { account: late.account, callNumber: 1, unbooked: 0 },
+        { account: soonest.account, callNumber: 2, unbookedBatch: 0 },
+        { account: soon.account, callNumber: 1, unbookedBatch: 5 },
+        { account: late.account, callNumber: 1, unbookedBatch: 0 },
       ]);
       expect(await listed(false, 2)).toHaveLength(2);
       expect(await listed(true, 10)).toEqual([]);

@@ -148,7 +148,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
       test('is unbooked by batch, until its process says that PostgreSQL has it', async () => {
         const [key, team] = [await loadCounter('key', 100n), await loadCounter('team', 100n)];
         const one = start();
-        const unbooked = async () => (await under.store.accounts(false, 10)).map((of) => of.unbooked);
+        const unbooked = async () => (await under.store.accounts(false, 10)).map((of) => of.unbookedBatch);
         await one.call({ changes: [changeOf(key, { spend: 1n }), changeOf(team, { spend: 2n })], batch: 1 });
         await one.report(key, { spend: 4n }, { batch: 1 });
         expect(await unbooked()).toEqual([1]);
@@ -170,7 +170,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         await one.report(key, { spend: 1n }, { batch: 1 });
         await one.call({ batch: 2, bookedBatch: 1 });
         expect(await under.store.accounts(false, 10)).toMatchObject([
-          { account: one.account, callNumber: 2, unbooked: 0 },
+          { account: one.account, callNumber: 2, unbookedBatch: 0 },
         ]);
         expect(await figuresOf(one.account)).toEqual([]);
         expect(await read(key)).toEqual([[1n, 0n]]);

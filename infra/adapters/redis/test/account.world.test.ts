@@ -101,7 +101,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
       replies: [{ outcome: 'reserved', amount: '20' }],
     });
     expect(run('accounts', { isEnded: false, max: 10 })).toEqual({
-      accounts: [{ account: 'one', callNumber: 1, unbooked: 1 }],
+      accounts: [{ account: 'one', callNumber: 1, unbookedBatch: 1 }],
     });
   });
 
