@@ -197,7 +197,7 @@ export interface AccountFigures extends ScopeWindow {
   readonly escrow: Nano;
   readonly risk: Nano;
   /** Spend by batch, not known to be booked. */
-  readonly unbooked: ReadonlyArray<{ readonly batch: number; readonly spend: Nano }>;
+  readonly unbookedSpend: ReadonlyArray<{ readonly batch: number; readonly spend: Nano }>;
 }
 
 export type FreezeReply =

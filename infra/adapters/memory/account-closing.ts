@@ -38,11 +38,11 @@ export function pageOf(store: MemoryStore, id: string, cursor = '0'): FiguresRep
   const from = Number(cursor);
   const end = from + store.figuresPage;
   const page = used.slice(from, end).filter(isKept);
-  const figures = page.map(({ counter, figures: { escrow, risk, unbooked } }) => ({
+  const figures = page.map(({ counter, figures: { escrow, risk, unbookedSpend } }) => ({
     ...toScopeWindow(counter),
     escrow,
     risk,
-    unbooked: unbooked.map((batch) => ({ ...batch })),
+    unbookedSpend: unbookedSpend.map((batch) => ({ ...batch })),
     isAbsent: counter.spent === undefined,
   }));
   const next = end < used.length ? `${end}` : undefined;
@@ -125,8 +125,8 @@ function isAudited(
  * Whether a batch was booked after the row was read, or it is unknown whether PostgreSQL has the spend of the account.
  */
 function hasChanged(counter: Counter, account: AccountState, row: AccountRow | undefined): boolean {
-  const { unbooked, risk, lastBookedBatch: bookedBatch, isForgotten } = figuresIn(counter, account);
-  const hasSpend = unbooked.length > 0 || risk !== 0n;
+  const { unbookedSpend, risk, lastBookedBatch: bookedBatch, isForgotten } = figuresIn(counter, account);
+  const hasSpend = unbookedSpend.length > 0 || risk !== 0n;
   if (row === undefined) return hasSpend || bookedBatch > 0;
   if (row.isClosed) return row.isClosing && hasSpend;
   return bookedBatch > row.bookedBatch || (isForgotten && hasSpend);
@@ -134,21 +134,21 @@ function hasChanged(counter: Counter, account: AccountState, row: AccountRow | u
 
 /** The least that a changed account can add to the sum of a counter. PostgreSQL may have charged a frozen account. */
 function minIn(counter: Counter, account: AccountState): Nano {
-  const { unbooked, risk, isForgotten } = figuresIn(counter, account);
+  const { unbookedSpend, risk, isForgotten } = figuresIn(counter, account);
   if (isForgotten) return 0n;
-  return unbooked.reduce((sum, { spend }) => (spend < 0n ? sum + spend : sum), account.isFrozen ? -risk : 0n);
+  return unbookedSpend.reduce((sum, { spend }) => (spend < 0n ? sum + spend : sum), account.isFrozen ? -risk : 0n);
 }
 
 /** The spend of an account that PostgreSQL may not have. */
 function maxUnbookedIn(counter: Counter, account: AccountState): Nano {
-  const { unbooked, isForgotten } = figuresIn(counter, account);
-  return isForgotten ? 0n : unbooked.reduce((sum, { spend }) => (spend > 0n ? sum + spend : sum), 0n);
+  const { unbookedSpend, isForgotten } = figuresIn(counter, account);
+  return isForgotten ? 0n : unbookedSpend.reduce((sum, { spend }) => (spend > 0n ? sum + spend : sum), 0n);
 }
 
 /** Spend of an account that is in the counter but not in PostgreSQL; negative: spend that only PostgreSQL has. */
 function unbookedIn(counter: Counter, account: AccountState, row: AccountRow | undefined): Nano {
-  const { unbooked, risk, isForgotten } = figuresIn(counter, account);
+  const { unbookedSpend, risk, isForgotten } = figuresIn(counter, account);
   if (row === undefined || isForgotten) return 0n;
   if (row.isClosed) return row.isCharged ? -risk : 0n;
-  return unbooked.reduce((sum, { batch, spend }) => (batch > row.bookedBatch ? sum + spend : sum), 0n);
+  return unbookedSpend.reduce((sum, { batch, spend }) => (batch > row.bookedBatch ? sum + spend : sum), 0n);
 }

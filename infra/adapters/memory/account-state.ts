@@ -17,8 +17,8 @@ export interface Counter extends ScopeWindow {
 export interface Figures {
   escrow: Nano;
   risk: Nano;
-  unbooked: { readonly batch: number; spend: Nano }[];
-  /** The last batch that was removed from `unbooked`. */
+  unbookedSpend: { readonly batch: number; spend: Nano }[];
+  /** The last batch that was removed from `unbookedSpend`. */
   lastBookedBatch: number;
   /** Whether they are forgotten: their escrow is free, and audits compare the rest. */
   isForgotten: boolean;
@@ -130,11 +130,11 @@ export function counterOf({ counters }: MemoryStore, { scopeId, window }: ScopeW
 
 /** Figures of an account in the counter, without the batches that are booked. */
 export function figuresIn({ figures }: Counter, { id, bookedBatch }: AccountState): Figures {
-  const own = figures.get(id) ?? { escrow: 0n, risk: 0n, unbooked: [], lastBookedBatch: 0, isForgotten: false };
+  const own = figures.get(id) ?? { escrow: 0n, risk: 0n, unbookedSpend: [], lastBookedBatch: 0, isForgotten: false };
   figures.set(id, own);
-  for (const { batch } of own.unbooked)
+  for (const { batch } of own.unbookedSpend)
     if (batch <= bookedBatch) own.lastBookedBatch = Math.max(own.lastBookedBatch, batch);
-  own.unbooked = own.unbooked.filter(({ batch }) => batch > bookedBatch);
+  own.unbookedSpend = own.unbookedSpend.filter(({ batch }) => batch > bookedBatch);
   return own;
 }
 
@@ -158,8 +158,8 @@ export const usedBy = (store: MemoryStore, account: AccountState) =>
 export const isKept = ({ figures }: { readonly figures: Figures }): boolean =>
   hasAnything(figures) || (!figures.isForgotten && figures.lastBookedBatch > 0);
 
-const hasAnything = ({ escrow, risk, unbooked, isForgotten }: Figures): boolean =>
-  !isForgotten && (escrow !== 0n || risk !== 0n || unbooked.length > 0);
+const hasAnything = ({ escrow, risk, unbookedSpend, isForgotten }: Figures): boolean =>
+  !isForgotten && (escrow !== 0n || risk !== 0n || unbookedSpend.length > 0);
 
 /** The escrow of all accounts. */
 export const escrowIn = ({ figures }: Counter): Nano =>

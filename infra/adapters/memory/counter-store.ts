@@ -83,7 +83,10 @@ export function createMemoryCounterStore({
       const chosen = all.slice(0, max);
       return chosen.map((account) => {
         const used = state.usedBy(store, account);
-        const unbookedBatch = used.reduce((max, { figures }) => Math.max(max, figures.unbooked.at(-1)?.batch ?? 0), 0);
+        const unbookedBatch = used.reduce(
+          (max, { figures }) => Math.max(max, figures.unbookedSpend.at(-1)?.batch ?? 0),
+          0,
+        );
         return { account: account.id, callNumber: account.callNumber, unbookedBatch };
       });
     },
@@ -217,8 +220,8 @@ function applyChange({ change, counter, figures }: state.ChangedCounter, batch: 
   figures.risk = risk;
   state.spend(counter, spend);
   for (const part of parts) {
-    const open = figures.unbooked.find((unbooked) => unbooked.batch === part.batch);
-    if (open === undefined) figures.unbooked.push({ ...part });
+    const open = figures.unbookedSpend.find(({ batch }) => batch === part.batch);
+    if (open === undefined) figures.unbookedSpend.push({ ...part });
     else open.spend += part.spend;
   }
   return parts;

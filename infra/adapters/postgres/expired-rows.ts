@@ -17,8 +17,8 @@ export function toExpiredRows(
   let time = at;
   // One source of ids draws random numbers for many ids together.
   const ids = createIds({ clock: { now: () => time }, random });
-  return figures.flatMap(({ scopeId, window, risk, unbooked }): LedgerRow[] => {
-    const cost = unbooked.reduce((sum, { batch, spend }) => (batch > bookedBatch ? sum + spend : sum), risk);
+  return figures.flatMap(({ scopeId, window, risk, unbookedSpend }): LedgerRow[] => {
+    const cost = unbookedSpend.reduce((sum, { batch, spend }) => (batch > bookedBatch ? sum + spend : sum), risk);
     if (cost === 0n) return [];
     // A recount finds a ledger row by the time in its id, so the time is inside the charged window.
     time = Math.max(window.start, Math.min(at, window.end - 1));

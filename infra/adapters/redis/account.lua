@@ -202,11 +202,11 @@ local function addFigure(account, name, text, isForgotten)
   local figure = account.figures[name]
   if figure then return figure end
   local escrow, risk, booked, batch, spend, more = match(text or '0 0 0', '^(%d+) (%d+) (%d+) ?(%d*) ?(%-?%d*)(.*)$')
-  figure = { escrow = toAmount(escrow), risk = toAmount(risk), lastBookedBatch = tonumber(booked), unbooked = {}, text = text or '0 0 0' }
+  figure = { escrow = toAmount(escrow), risk = toAmount(risk), lastBookedBatch = tonumber(booked), unbookedSpend = {}, text = text or '0 0 0' }
   figure.isForgotten, figure.wasForgotten = isForgotten, isForgotten
   while batch ~= '' do
     local number = tonumber(batch)
-    if number > account.bookedBatch then figure.unbooked[#figure.unbooked + 1] = { batch = number, spend = toAmount(spend) }
+    if number > account.bookedBatch then figure.unbookedSpend[#figure.unbookedSpend + 1] = { batch = number, spend = toAmount(spend) }
     else figure.lastBookedBatch = math.max(figure.lastBookedBatch, number) end
     batch, spend, more = match(more, '^ ?(%d*) ?(%-?%d*)(.*)$')
   end
@@ -223,10 +223,10 @@ local function figuresOf(account, names)
   readSome(figuresKey(account.id), names, function(name, text) addFigure(account, name, text) end)
   return account.figures
 end
-local function hasFigures(figure) return figure.escrow ~= ZERO or figure.risk ~= ZERO or figure.unbooked[1] ~= nil end
+local function hasFigures(figure) return figure.escrow ~= ZERO or figure.risk ~= ZERO or figure.unbookedSpend[1] ~= nil end
 local function figureText(figure)
   local text = textOf(figure.escrow) .. ' ' .. textOf(figure.risk) .. ' ' .. int(figure.lastBookedBatch)
-  for _, part in ipairs(figure.unbooked) do text = text .. ' ' .. int(part.batch) .. ' ' .. textOf(part.spend) end
+  for _, part in ipairs(figure.unbookedSpend) do text = text .. ' ' .. int(part.batch) .. ' ' .. textOf(part.spend) end
   return text
 end
 local function write()
@@ -540,9 +540,9 @@ local function applyChange(change, account)
   figure.risk = toSize(fields[4])
   for _, part in ipairs(change.parts) do
     if part.spend ~= ZERO then
-      local last = figure.unbooked[#figure.unbooked]
+      local last = figure.unbookedSpend[#figure.unbookedSpend]
       if last and last.batch == part.batch then last.spend = last.spend + part.spend
-      else figure.unbooked[#figure.unbooked + 1] = part end
+      else figure.unbookedSpend[#figure.unbookedSpend + 1] = part end
       counter.spent, account.reportedBatch = counter.spent + part.spend, math.max(account.reportedBatch, part.batch)
     end
   end
@@ -694,9 +694,9 @@ function operations.figures()
   end
   readFields(COUNTERS, names, addCounter)
   for i, name in ipairs(names) do
-    local figure, unbooked = account.figures[name], {}
-    for at, part in ipairs(figure.unbooked) do unbooked[at] = { batch = part.batch, spend = textOf(part.spend) } end
-    figures[i] = { counter = name, escrow = textOf(figure.escrow), risk = textOf(figure.risk), unbooked = unbooked, isAbsent = not counters[name].spent }
+    local figure, unbookedSpend = account.figures[name], {}
+    for at, part in ipairs(figure.unbookedSpend) do unbookedSpend[at] = { batch = part.batch, spend = textOf(part.spend) } end
+    figures[i] = { counter = name, escrow = textOf(figure.escrow), risk = textOf(figure.risk), unbookedSpend = unbookedSpend, isAbsent = not counters[name].spent }
   end
   return { outcome = 'page', figures = figures, total = redisCall('HLEN', key), next = page[1] ~= '0' and page[1] or nil }
 end
@@ -752,10 +752,10 @@ end
 local function auditAccount(account, row, expectedSpend, minSums, changed)
   local hasChanged = false
   for name, figure in pairs(account.figures) do
-    for _, part in ipairs(expectedSpend[name] and not figure.isForgotten and figure.unbooked or {}) do
+    for _, part in ipairs(expectedSpend[name] and not figure.isForgotten and figure.unbookedSpend or {}) do
       minSums[name] = minSums[name] - max(ZERO, part.spend)
     end
-    local hasSpend, isUnknown = figure.risk ~= ZERO or figure.unbooked[1] ~= nil, false
+    local hasSpend, isUnknown = figure.risk ~= ZERO or figure.unbookedSpend[1] ~= nil, false
     if expectedSpend[name] == nil then hasSpend = false
     elseif row == nil then isUnknown = hasSpend or figure.lastBookedBatch > 0
     elseif row.isClosed then
@@ -763,7 +763,7 @@ local function auditAccount(account, row, expectedSpend, minSums, changed)
       elseif row.isCharged and not figure.isForgotten then expectedSpend[name] = expectedSpend[name] - figure.risk end
     elseif figure.lastBookedBatch > row.bookedBatch or (figure.isForgotten and hasSpend) then isUnknown = true
     else
-      for _, part in ipairs(figure.unbooked) do
+      for _, part in ipairs(figure.unbookedSpend) do
         if part.batch > row.bookedBatch then expectedSpend[name] = expectedSpend[name] + part.spend end
       end
       -- PostgreSQL has booked so many later batches that no running audit still has a row from before this one.
@@ -771,7 +771,7 @@ local function auditAccount(account, row, expectedSpend, minSums, changed)
     end
     if isUnknown then
       hasChanged, changed[name] = true, true
-      for _, part in ipairs(figure.isForgotten and {} or figure.unbooked) do expectedSpend[name] = expectedSpend[name] + min(ZERO, part.spend) end
+      for _, part in ipairs(figure.isForgotten and {} or figure.unbookedSpend) do expectedSpend[name] = expectedSpend[name] + min(ZERO, part.spend) end
       -- PostgreSQL may have charged it.
       if account.state == 'frozen' and not figure.isForgotten then expectedSpend[name] = expectedSpend[name] - figure.risk end
     end

@@ -112,7 +112,7 @@ describe('a stop', () => {
     const account = scenario.calls.at(-1)?.account ?? '';
     if (first === undefined) throw new Error('nothing is reserved');
     // The first of two pages.
-    const figures = [{ ...first, escrow: 60n, risk: 60n, unbooked: [] }];
+    const figures = [{ ...first, escrow: 60n, risk: 60n, unbookedSpend: [] }];
     const { epoch } = scenario.epochs.part.current();
     const now = scenario.time.clock.now();
     await scenario.database.part.close({ epoch, account, figures, isLast: false, storeCalls: 0, at: now });

@@ -38,7 +38,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         expect(again).toMatchObject({ counters: [{ spent: 10n, escrowOfAll: 78n, escrow: 48n }] });
         expect(await freeze(one.account)).toMatchObject({
           callNumber: 2,
-          figures: [{ escrow: 48n, risk: 45n, unbooked: [{ batch: 1, spend: 10n }] }],
+          figures: [{ escrow: 48n, risk: 45n, unbookedSpend: [{ batch: 1, spend: 10n }] }],
         });
       });
 

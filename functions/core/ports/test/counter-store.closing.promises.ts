@@ -48,7 +48,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
               window: key.window,
               escrow: 50n,
               risk: 20n,
-              unbooked: [{ batch: 3, spend: 7n }],
+              unbookedSpend: [{ batch: 3, spend: 7n }],
             },
           ],
         };

@@ -141,7 +141,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
           escrow: 10n,
         });
         expect(await figuresOf(one.account)).toMatchObject([
-          { escrow: 10n, risk: 10n, unbooked: [{ batch: 1, spend: -30n }] },
+          { escrow: 10n, risk: 10n, unbookedSpend: [{ batch: 1, spend: -30n }] },
         ]);
       });
 
@@ -161,7 +161,9 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
           [29n, 0n],
           [2n, 0n],
         ]);
-        expect(await figuresOf(one.account)).toMatchObject([{ scopeId: 'key', unbooked: [{ batch: 2, spend: 24n }] }]);
+        expect(await figuresOf(one.account)).toMatchObject([
+          { scopeId: 'key', unbookedSpend: [{ batch: 2, spend: 24n }] },
+        ]);
       });
 
       test('leaves nothing unbooked when all of it is booked', async () => {

@@ -50,7 +50,7 @@ interface ModelAccount {
   readonly id: string;
   readonly escrow: Nano[];
   readonly risk: Nano[];
-  unbooked: { readonly batch: number; readonly counter: number; readonly spend: Nano }[];
+  unbookedSpend: { readonly batch: number; readonly counter: number; readonly spend: Nano }[];
   batch: number;
   replies: ReservationReply[];
 }
@@ -74,7 +74,7 @@ export function modelAccounts(limit: Nano) {
   const find = (id: string): ModelAccount => {
     const existing = accounts.find((one) => one.id === id);
     if (existing !== undefined) return existing;
-    const newAccount = { id, escrow: [0n, 0n, 0n], risk: [0n, 0n, 0n], unbooked: [], batch: 1, replies: [] };
+    const newAccount = { id, escrow: [0n, 0n, 0n], risk: [0n, 0n, 0n], unbookedSpend: [], batch: 1, replies: [] };
     accounts.push(newAccount);
     return newAccount;
   };
@@ -141,12 +141,12 @@ export function modelAccounts(limit: Nano) {
     call(call: ModelCall, now: Millis): ReservationReply[] {
       const account = find(call.account);
       account.batch = call.batch;
-      account.unbooked = account.unbooked.filter(({ batch }) => batch > call.bookedBatch);
+      account.unbookedSpend = account.unbookedSpend.filter(({ batch }) => batch > call.bookedBatch);
       for (const [of, { spend, returned, risk }] of call.changes.entries()) {
         spent[of] = at(spent, of) + spend;
         account.escrow[of] = at(account.escrow, of) - (spend > 0n ? spend : 0n) - returned;
         account.risk[of] = risk;
-        if (spend !== 0n) account.unbooked.push({ batch: call.batch, counter: of, spend });
+        if (spend !== 0n) account.unbookedSpend.push({ batch: call.batch, counter: of, spend });
       }
       account.replies = call.requests.map((one) =>
         now > call.deadline ? { outcome: 'late' } : replyTo(account, one, now),
@@ -165,8 +165,8 @@ export function modelAccounts(limit: Nano) {
     replace(id: string, next: string): void {
       const { risk } = find(id);
       accounts.splice(accounts.indexOf(find(id)), 1);
-      const unbooked = COUNTERS.map((of) => ({ batch: 1, counter: of, spend: -at(risk, of) }));
-      Object.assign(find(next), { escrow: [...risk], risk: [...risk], unbooked });
+      const unbookedSpend = COUNTERS.map((of) => ({ batch: 1, counter: of, spend: -at(risk, of) }));
+      Object.assign(find(next), { escrow: [...risk], risk: [...risk], unbookedSpend });
     },
 
     isOpen: (id: string): boolean => accounts.some((one) => one.id === id),
@@ -180,14 +180,14 @@ export function modelAccounts(limit: Nano) {
       })),
     /** Figures of a frozen account by scope: escrow, risk and the batches of its unbooked spend. */
     figuresOf(id: string) {
-      const { escrow, risk, unbooked } = find(id);
+      const { escrow, risk, unbookedSpend } = find(id);
       const figures = COUNTERS.map((of) => {
-        const ofCounter = unbooked.filter(({ counter }) => counter === of);
+        const ofCounter = unbookedSpend.filter(({ counter }) => counter === of);
         const batches = [...new Set(ofCounter.map(({ batch }) => batch))].map((batch) => ({
           batch,
           spend: ofCounter.reduce((sum, one) => (one.batch === batch ? sum + one.spend : sum), 0n),
         }));
-        return { scopeId: scopeOf(of), escrow: at(escrow, of), risk: at(risk, of), unbooked: batches };
+        return { scopeId: scopeOf(of), escrow: at(escrow, of), risk: at(risk, of), unbookedSpend: batches };
       });
       return toComparable(figures);
     },
@@ -199,14 +199,14 @@ export function modelAccounts(limit: Nano) {
 
 export const scopeOf = (index: number): string => `scope ${index}`;
 
-type Comparable = Pick<AccountFigures, 'scopeId' | 'escrow' | 'risk' | 'unbooked'>;
+type Comparable = Pick<AccountFigures, 'scopeId' | 'escrow' | 'risk' | 'unbookedSpend'>;
 
 /** By scope, without batches and counters that have nothing: a store may keep them or not. */
 export const toComparable = (figures: ReadonlyArray<Comparable>) =>
   new Map(
-    figures.flatMap(({ scopeId, escrow, risk, unbooked }) => {
-      const batches = unbooked.filter(({ spend }) => spend !== 0n);
+    figures.flatMap(({ scopeId, escrow, risk, unbookedSpend }) => {
+      const batches = unbookedSpend.filter(({ spend }) => spend !== 0n);
       const isEmpty = escrow === 0n && risk === 0n && batches.length === 0;
-      return isEmpty ? [] : [[scopeId, { escrow, risk, unbooked: batches }] as const];
+      return isEmpty ? [] : [[scopeId, { escrow, risk, unbookedSpend: batches }] as const];
     }),
   );

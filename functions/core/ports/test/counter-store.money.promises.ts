@@ -86,7 +86,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
             {
               escrow: 2n * edge - 1n,
               risk: edge + 1n,
-              unbooked: [
+              unbookedSpend: [
                 { batch: 1, spend: edge - 1n },
                 { batch: 2, spend: 3n - edge },
               ],

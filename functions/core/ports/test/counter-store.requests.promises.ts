@@ -29,7 +29,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
       });
       expect(await two.report(key, {})).toEqual({ spent: 30n, escrowOfAll: 60n, escrow: 0n, isWantedByOthers: false });
       expect(await freeze(one.account)).toMatchObject({
-        figures: [{ scopeId: 'key', window: key.window, escrow: 60n, risk: 60n, unbooked: [] }],
+        figures: [{ scopeId: 'key', window: key.window, escrow: 60n, risk: 60n, unbookedSpend: [] }],
       });
     });
 

@@ -157,8 +157,8 @@ export function accountsScenario(under: () => AccountsUnderTest) {
     const reply = await under().store.freeze(under().epoch, account, isOwn);
     if (reply.outcome !== 'frozen') return reply;
     const figures = (await pagesOf(account)).flatMap((page) => page.figures);
-    const hasAnything = ({ escrow, risk, unbooked }: AccountFigures): boolean =>
-      escrow !== 0n || risk !== 0n || unbooked.length > 0;
+    const hasAnything = ({ escrow, risk, unbookedSpend }: AccountFigures): boolean =>
+      escrow !== 0n || risk !== 0n || unbookedSpend.length > 0;
     return { ...reply, figures: figures.filter(hasAnything) };
   };
 

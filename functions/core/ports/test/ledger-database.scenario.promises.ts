@@ -33,7 +33,7 @@ export const figuresOf = (of: ScopeWindow, risk: Nano, ...unbooked: ReadonlyArra
   ...of,
   escrow: 0n,
   risk,
-  unbooked: unbooked.map((spend, place) => ({ batch: place + 1, spend })),
+  unbookedSpend: unbooked.map((spend, place) => ({ batch: place + 1, spend })),
 });
 
 /** `under` is called for each operation: each test has its own database. */

@@ -92,7 +92,7 @@ test('usage is the sum of the ledger rows of each scope, model and day, after an
       window: WINDOW,
       escrow: 5n,
       risk: 5n,
-      unbooked: [],
+      unbookedSpend: [],
     }));
     const closing = {
       account: account.id,
