@@ -59,13 +59,14 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
       await sumUpUsage(session);
     },
     /**
-     * Drops whole days of ledger rows, except the current day and a number of days before it; returns them. `now`: the
-     * caller's clock. A day for which `check` is false stays. Then the sums leave that nothing needs: those of windows
-     * in force stay. After the time `isOver`, the rest of these is left to the next call.
+     * Drops whole days of ledger rows, except the current day and a number of days before it (`forever`: drops none);
+     * returns them. `now`: the caller's clock. A day for which `check` is false stays. Then the sums leave that nothing
+     * needs: those of windows in force stay. After the time `isOver`, the rest of these is left to the next call.
      */
-    dropDays: async (keptDays: number, now: Millis, { check, isOver = () => false }: DropOptions = {}) => {
-      const dropped = await partitions.drop(keptDays, now, check);
-      await forgetOldSums(session, isOver);
+    dropDays: async (keptDays: number | 'forever', now: Millis, { check, isOver = () => false }: DropOptions = {}) => {
+      const isForever = keptDays === 'forever';
+      const dropped = isForever ? [] : await partitions.drop(keptDays, now, check);
+      await forgetOldSums(session, isOver, isForever ? now : undefined);
       return dropped;
     },
   });

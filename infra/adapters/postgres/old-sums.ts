@@ -1,7 +1,10 @@
-// Sums that no ledger row and no current window needs: they are deleted once a day, after their days were dropped.
+// Sums that no ledger row and no window in force needs: they are deleted once a day, after their days were dropped. If
+// all ledger rows stay (`RETAIN_DAYS: forever`), their hours stay too, because a recount of any window reads them.
+// Nothing reads the sum of a window that has long ended, so these leave in any case.
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { hourOf } from './hour-parts.ts';
+import { DAY } from './partitions.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Session } from './session.ts';
 
 /** The scopes whose rows are looked for together. */
@@ -9,20 +12,33 @@ const PORTION = 500;
 /** The rows of each table that one transaction deletes: no booking waits long for the rows of a scope. */
 const MAX_ROWS = 20_000;
 
+/** The days for which sums of ended windows stay if all ledger rows do: the default of `RETAIN_DAYS`. */
+const KEPT_DAYS = 400;
+
+interface SumBounds {
+  /** Sums and recounts of windows that ended until then leave. */
+  readonly endedUntil: Millis;
+  /** The first kept day: earlier hours leave. 0: all ledger rows stay. */
+  readonly keptFrom: Millis;
+}
+
 /**
  * Deletes sums and recounts of windows that ended before the first kept day, and turns the hours before it into one
- * opening balance per scope. Does nothing if that was done for this day. If `isOver` returns true, or the process ends
- * meanwhile, the next resync continues. A row that another transaction has locked is left to the next day.
+ * opening balance per scope. `foreverAt`, if all ledger rows stay, is the caller's clock: sums of windows that ended
+ * `KEPT_DAYS` before it, or before the database's clock if that is behind, leave even so. Does nothing if it was done
+ * for this day. If `isOver` returns true, or the process ends meanwhile, the next resync continues. A row that another
+ * transaction has locked is left to the next day.
  */
-export async function forgetOldSums(session: Session, isOver: () => boolean): Promise<void> {
-  const [row] = await session.query<{ time: number }>(LIMIT, UNFINISHED);
-  if (row === undefined) return;
+export async function forgetOldSums(session: Session, isOver: () => boolean, foreverAt?: Millis): Promise<void> {
+  if (foreverAt !== undefined) await session.query(LIMIT, KEEP_FOREVER);
+  const [bounds] = await session.query<SumBounds>(LIMIT, UNFINISHED, [foreverAt ?? null, KEPT_DAYS]);
+  if (bounds === undefined) return;
   for (let scopes = await nextScopes(session, null); scopes.length > 0; ) {
-    const isDone = await forgetRows(session, scopes, row.time);
+    const isDone = await forgetRows(session, scopes, bounds);
     if (isDone) scopes = await nextScopes(session, scopes.at(-1) ?? null);
     if (scopes.length > 0 && isOver()) return;
   }
-  await session.query(LIMIT, FINISH, [row.time]);
+  await session.query(LIMIT, FINISH, [bounds.endedUntil]);
 }
 
 /** The next scopes after `last` that have hours or sums, sorted. */
@@ -32,12 +48,16 @@ async function nextScopes(session: Session, last: ScopeId | null): Promise<Reado
 }
 
 /** Returns whether no row of these scopes is left. */
-function forgetRows(session: Session, scopes: ReadonlyArray<ScopeId>, keptFrom: Millis): Promise<boolean> {
+function forgetRows(
+  session: Session,
+  scopes: ReadonlyArray<ScopeId>,
+  { endedUntil, keptFrom }: SumBounds,
+): Promise<boolean> {
   return session.transaction(LIMIT, async (query) => {
     let isDone = true;
     for (const [statement, before] of [
-      [FORGET_RECOUNTS, keptFrom],
-      [FORGET_SUMS, keptFrom],
+      [FORGET_RECOUNTS, endedUntil],
+      [FORGET_SUMS, endedUntil],
       [CLOSE_HOURS, hourOf(keptFrom)],
     ] as const) {
       const [row] = await query<{ deleted: number }>(statement, [scopes, before, MAX_ROWS]);
@@ -47,12 +67,18 @@ function forgetRows(session: Session, scopes: ReadonlyArray<ScopeId>, keptFrom: 
   });
 }
 
+/** The row of a database whose days were never dropped: all of them are kept. */
+const KEEP_FOREVER = `
+insert into gateway_operator.retention (kept_from) values ('1970-01-01') on conflict do nothing`;
+
 const UNFINISHED = `
-select extract(epoch from kept_from)::float8 * 1000 as time from gateway_operator.retention
-where cleaned_from is distinct from kept_from`;
+select extract(epoch from kept_from)::float8 * 1000 as "keptFrom", extract(epoch from ended_until)::float8 * 1000 as "endedUntil"
+from gateway_operator.retention cross join lateral (select case when $1::float8 is null then kept_from else greatest(kept_from,
+  (least(now(), to_timestamp($1::float8 / 1000)) at time zone 'UTC')::date - $2::int) end as ended_until) as bound
+where cleaned_from is distinct from ended_until`;
 
 const FINISH = `
-update gateway_operator.retention set cleaned_from = kept_from where extract(epoch from kept_from) * 1000 = $1::float8`;
+update gateway_operator.retention set cleaned_from = date '1970-01-01' + ($1::float8 / ${DAY})::int`;
 
 /** Each scope is found by one look-up in each of the two indexes, however many rows it has. */
 const SCOPES = `

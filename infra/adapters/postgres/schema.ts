@@ -259,7 +259,7 @@ create index entry_rejected_scopes on gateway_operator.entry_rejected using gin 
 create table gateway_operator.retention (
   is_only boolean primary key default true check (is_only),
   kept_from date not null,
-  -- The value of kept_from for which old sums were deleted last (old-sums.ts).
+  -- The day for which old sums were deleted last (old-sums.ts): kept_from, or a later day if all ledger rows are kept.
   cleaned_from date
 );
 

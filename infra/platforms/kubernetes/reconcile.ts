@@ -43,7 +43,7 @@ main(async () => {
     flush,
     maintain: async (database, whole) => {
       // An archive drops days itself.
-      const kept = archive === undefined ? environment.RETAIN_DAYS : 'forever';
+      const kept = archive === undefined ? environment.RETAIN_DAYS : undefined;
       await maintainDays(kept, database, { clock: parts.clock, log });
       archive?.add(whole);
     },

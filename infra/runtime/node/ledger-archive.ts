@@ -64,7 +64,7 @@ export function createLedgerArchive(deps: LedgerArchiveDependencies) {
     const context = { archive: watched, format: parquet, days, lease, size, time, log };
     try {
       await writeFiles(context, clock.now);
-      if (keptDays === 'forever' || time.isReadingOver()) return;
+      if (time.isReadingOver()) return;
       const dropped = await database.dropDays(keptDays, clock.now(), {
         check: checkOf(context),
         isOver: time.isReadingOver,

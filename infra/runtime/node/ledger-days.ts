@@ -12,17 +12,17 @@ import type { Log } from '#core/ports/telemetry.ts';
 const MAX_DELETING: Millis = 5_000;
 
 /**
- * Makes the next days, so that no booking has to, and drops days before the kept ones. A failure is tried again with
- * the next resync: for a week, bookings find their days.
+ * Makes the next days, so that no booking has to, and drops days before the kept ones (`undefined`: an archive drops
+ * them). A failure is tried again with the next resync: for a week, bookings find their days.
  */
 export async function maintainDays(
-  kept: number | 'forever',
+  kept: number | 'forever' | undefined,
   database: Pick<DatabaseWithin, 'ensureDays' | 'dropDays'>,
   { clock, log }: { readonly clock: Pick<Clock, 'now'>; readonly log: Log },
 ): Promise<void> {
   try {
     await database.ensureDays();
-    if (kept === 'forever') return;
+    if (kept === undefined) return;
     const now = clock.now();
     const days = await database.dropDays(kept, now, { isOver: () => clock.now() - now >= MAX_DELETING });
     if (days.length > 0) log.info('days of ledger rows were dropped; sums of current windows stay', { days });

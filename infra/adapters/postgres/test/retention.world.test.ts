@@ -261,6 +261,54 @@ test('of the sums, those of ended windows leave with the rows of their time, and
   expect(left.map(({ end }) => end)).toEqual(windows.slice(1).map(({ end }) => end));
 });
 
+test('if all ledger rows are kept for ever, their hours stay, and sums of windows that ended 400 days ago leave', async () => {
+  const now = Math.floor(Date.now() / 1000) * 1000;
+  const { scopeId, recount } = await claimed('30d');
+  const windows = [
+    { start: now - 440 * DAY, end: now - 410 * DAY },
+    { start: now - 420 * DAY, end: now - 390 * DAY },
+    { start: now - 440 * DAY, end: now + 36_500 * DAY },
+  ];
+  const rows = windows.map((window, place) =>
+    ledgerRowOf({
+      id: idAt(window.start + 5 * DAY),
+      cost: 10n ** BigInt(place),
+      scopeWindows: [{ scopeId, window }],
+    }),
+  );
+  await bookLedgerRows(database, INSTANCE, rows);
+  const spent = async (all: ReadonlyArray<Window>) =>
+    (await database.sums(all.map((window) => ({ scopeId, window })))).map((sum) => sum.spent);
+  const done = async () => {
+    const [row] = await server.query<{ days: number }>(
+      connection,
+      `select (now() at time zone 'UTC')::date - cleaned_from as days from gateway_operator.retention`,
+    );
+    return row?.days;
+  };
+  // The caller's clock counts if it is behind.
+  expect(await database.dropDays('forever', now - 30 * DAY)).toEqual([]);
+  expect([await spent(windows), await done()]).toEqual([[1n, 10n, 100n], 430]);
+  expect(await database.dropDays('forever', now)).toEqual([]);
+  expect([await spent(windows), await done()]).toEqual([[0n, 10n, 100n], 400]);
+  expect((await database.bookedOf(rows.map(({ id }) => id))).size).toBe(3);
+  expect(await hoursAndOpening()).toEqual({ hours: '111', opening: null });
+  // A late row of the ended window is booked, and a recount of any window is exact.
+  const window = { start: now - 440 * DAY, end: now + 10 * DAY };
+  const late = ledgerRowOf({
+    id: idAt(now - 430 * DAY),
+    cost: 7n,
+    scopeWindows: [{ scopeId, window: windows[0] ?? window }],
+  });
+  expect(await bookLedgerRows(database, INSTANCE, [late])).toEqual({ rejected: [] });
+  await recount(window);
+  expect(await spent([window])).toEqual([118n]);
+  // From now on old days are dropped: their sums leave as ever.
+  expect(await database.dropDays(60, now)).toHaveLength(3);
+  expect(await spent(windows)).toEqual([0n, 0n, 100n]);
+  expect(await hoursAndOpening()).toEqual({ hours: null, opening: '118' });
+});
+
 test('sums leave in portions, once for each day, and a row that is locked is left to the next day', async () => {
   const now = Date.now();
   const ended = { start: now - 230 * DAY, end: now - 199 * DAY };
