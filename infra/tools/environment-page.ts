@@ -58,6 +58,8 @@ of ended windows and the sums by hour are deleted with their days. One opening b
 it counts all that was spent before them, so its spend may be too large, but never too small. A journal record older than the kept days goes to \`entry_rejected\` with its reason,
 an error in the log and the alert \`GatewayLedgerEntryRejected\`, because nothing can tell whether it was booked before. A person decides.
 
+The records of deleted VirtualKeys, Users and Teams stay for 1,100 days, as long as their usage, and for longer while a ledger row names them. Hashes of key values that have ended stay for 1,100 days. Then each is deleted.
+
 With \`forever\`, all ledger rows and the sums by hour stay. Only the sums of windows that ended more than 400 days ago are deleted: their ledger rows have the same amounts.
 
 The age of a day counts by the clock of PostgreSQL or of the reconciler, whichever is behind: one wrong clock deletes nothing. If reconcilers of several clusters use one database, the smallest \`RETAIN_DAYS\` counts for all.

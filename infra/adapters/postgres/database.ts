@@ -13,6 +13,7 @@ import { forgetOldSums } from './old-sums.ts';
 import { createPartitions, type DropCheck } from './partitions.ts';
 import { createPolicies } from './policies.ts';
 import type { PoolDependencies } from './pool.ts';
+import { forgetRetired } from './retired-claims.ts';
 import { ensureSchema } from './schema.ts';
 import { createScopeWrites } from './scope-writes.ts';
 import { createSession, type Session } from './session.ts';
@@ -25,6 +26,8 @@ export type DatabaseWithin = ReturnType<Database['withWorkMemory']>;
 interface DropOptions {
   readonly check?: DropCheck;
   readonly isOver?: () => boolean;
+  /** The days for which a claim or a value stays after it was retired: fewer in tests. */
+  readonly retiredDays?: number;
 }
 
 /**
@@ -60,13 +63,16 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     },
     /**
      * Drops whole days of ledger rows, except the current day and a number of days before it (`forever`: drops none);
-     * returns them. `now`: the caller's clock. A day for which `check` is false stays. Then the sums leave that nothing
-     * needs: those of windows in force stay. After the time `isOver`, the rest of these is left to the next call.
+     * returns them. `now`: the caller's clock. A day for which `check` is false stays. Then the sums, claims and values
+     * leave that nothing needs: sums of windows in force stay. After the time `isOver`, the rest of these is left to the
+     * next call.
      */
-    dropDays: async (keptDays: number | 'forever', now: Millis, { check, isOver = () => false }: DropOptions = {}) => {
+    dropDays: async (keptDays: number | 'forever', now: Millis, options: DropOptions = {}) => {
+      const { check, isOver = () => false, ...ofRetired } = options;
       const isForever = keptDays === 'forever';
       const dropped = isForever ? [] : await partitions.drop(keptDays, now, check);
-      await forgetOldSums(session, isOver, isForever ? now : undefined);
+      const then = () => forgetRetired(session, { now, isOver, ...ofRetired });
+      await forgetOldSums(session, { isForever, now, isOver, then });
       return dropped;
     },
   });

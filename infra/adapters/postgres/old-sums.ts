@@ -22,23 +22,32 @@ interface SumBounds {
   readonly keptFrom: Millis;
 }
 
+export interface OldSumsOptions {
+  /** Whether all ledger rows stay. */
+  readonly isForever: boolean;
+  /** The caller's clock. The database's clock counts if it is behind. */
+  readonly now: Millis;
+  readonly isOver: () => boolean;
+  /** Called when all old sums are deleted; false: not done, the next resync calls again. */
+  readonly then: () => Promise<boolean>;
+}
+
 /**
  * Deletes sums and recounts of windows that ended before the first kept day, and turns the hours before it into one
- * opening balance per scope. `foreverAt`, if all ledger rows stay, is the caller's clock: sums of windows that ended
- * `KEPT_DAYS` before it, or before the database's clock if that is behind, leave even so. Does nothing if it was done
- * for this day. If `isOver` returns true, or the process ends meanwhile, the next resync continues. A row that another
- * transaction has locked is left to the next day.
+ * opening balance per scope. If all ledger rows stay, sums of windows that ended `KEPT_DAYS` ago leave even so. Does
+ * nothing if it was done for this day. If `isOver` returns true, or the process ends meanwhile, the next resync
+ * continues. A row that another transaction has locked is left to the next day.
  */
-export async function forgetOldSums(session: Session, isOver: () => boolean, foreverAt?: Millis): Promise<void> {
-  if (foreverAt !== undefined) await session.query(LIMIT, KEEP_FOREVER);
-  const [bounds] = await session.query<SumBounds>(LIMIT, UNFINISHED, [foreverAt ?? null, KEPT_DAYS]);
+export async function forgetOldSums(session: Session, { isForever, now, isOver, then }: OldSumsOptions): Promise<void> {
+  if (isForever) await session.query(LIMIT, KEEP_FOREVER);
+  const [bounds] = await session.query<SumBounds>(LIMIT, UNFINISHED, [isForever ? now : null, KEPT_DAYS]);
   if (bounds === undefined) return;
   for (let scopes = await nextScopes(session, null); scopes.length > 0; ) {
     const isDone = await forgetRows(session, scopes, bounds);
     if (isDone) scopes = await nextScopes(session, scopes.at(-1) ?? null);
     if (scopes.length > 0 && isOver()) return;
   }
-  await session.query(LIMIT, FINISH, [bounds.endedUntil]);
+  if (await then()) await session.query(LIMIT, FINISH, [bounds.endedUntil]);
 }
 
 /** The next scopes after `last` that have hours or sums, sorted. */

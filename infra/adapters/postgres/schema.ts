@@ -87,7 +87,7 @@ create table gateway_operator.instance (
   adopted_by text
 );
 
--- Scopes with their policies. Rows stay for ever, because ledger rows and sums refer to them.
+-- Scopes with their policies. Rows stay while ledger rows, usage or VirtualKeys refer to them (retired-claims.ts).
 create table gateway_operator.claim (
   scope_id uuid primary key default gen_random_uuid(),
   instance_uid text not null,

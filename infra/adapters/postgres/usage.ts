@@ -2,7 +2,7 @@
 import { BACKGROUND_LIMIT as LIMIT, type Session } from './session.ts';
 
 /** The days that usage is kept. */
-const KEPT_DAYS = 1100;
+export const USAGE_DAYS = 1100;
 /** The batches that one transaction sums up: at most 400,000 additions, usually some thousand. */
 const BATCHES = 20;
 /** The rows that one transaction deletes. */
@@ -12,7 +12,7 @@ const MAX_TRANSACTIONS = 200;
 
 /**
  * Adds the rows of `usage_added` to `usage_day`, so that all usage stays the same, and deletes days that are older than
- * `KEPT_DAYS` by the database's clock. Rows that another process sums up meanwhile are left to it.
+ * `USAGE_DAYS` by the database's clock. Rows that another process sums up meanwhile are left to it.
  */
 export async function sumUpUsage(session: Session): Promise<void> {
   for (let left = MAX_TRANSACTIONS; left > 0; left -= 1) {
@@ -20,7 +20,7 @@ export async function sumUpUsage(session: Session): Promise<void> {
     if ((summed?.batches ?? 0) < BATCHES) break;
   }
   for (let left = MAX_TRANSACTIONS; left > 0; left -= 1) {
-    const deleted = await session.query(LIMIT, FORGET, [KEPT_DAYS, MAX_ROWS]);
+    const deleted = await session.query(LIMIT, FORGET, [USAGE_DAYS, MAX_ROWS]);
     if (deleted.length < MAX_ROWS) break;
   }
 }

@@ -9,7 +9,7 @@ import { createDatabase } from '../database.ts';
 
 const DAY = 86_400_000;
 const INSTANCE = 'instance-1';
-const [DAYS, KEPT] = [500, 30];
+const [DAYS, KEPT, RETIRED] = [500, 30, 40];
 const LENGTHS = [1, 2, 4, 5];
 const SCOPES = LENGTHS.length + 1;
 
@@ -28,11 +28,13 @@ test('every table stops growing: after 500 days each has as many rows as after 1
   await epochs.open(1);
   const ledger = database.ledgerDatabase(INSTANCE, (size) => crypto.getRandomValues(new Uint8Array(size)));
   const account = crypto.randomUUID();
-  const today = Math.floor(Date.now() / DAY) * DAY;
+  const began = Date.now();
+  const today = Math.floor(began / DAY) * DAY;
   const first = today - (DAYS - 1) * DAY;
-  const key = scopeWrite('research');
   const budget = { limit: '100', duration: '7d', alignment: 'Rolling' as const };
-  await database.putScope({ ...key, policy: { ...key.policy, budget } });
+  const research = scopeWrite('research');
+  const key = { ...research, policy: { ...research.policy, budget } };
+  await database.putScope(key);
   /**
    * Scopes with windows of 1 to 5 days, and the last one without a budget. A hundred days have whole windows of each.
    */
@@ -41,6 +43,20 @@ test('every table stops growing: after 500 days each has as many rows as after 1
     const length = LENGTHS[scope - 1] ?? 1;
     const start = first + Math.floor(day / length) * length * DAY;
     return { start, end: start + length * DAY };
+  };
+  /** A VirtualKey of one day: made, used and deleted. The other one gets a new value each day. */
+  const useAndRetire = async (day: number) => {
+    const temporary = scopeWrite(`temporary-${day}`, { value: { hash: `temporary-${day}` } });
+    for (const write of [temporary, { ...key, value: { hash: `value-${day}` } }]) await database.putScope(write);
+    await database.retire([temporary.policy.scopeId]);
+    await database.endValues(key.policy.scopeId, [`value-${day - 1}`]);
+    for (const table of ['claim', 'key_value'])
+      await server.query(
+        connection,
+        `update gateway_operator.${table} set retired_at = to_timestamp($1::float8 / 1000) where retired_at >= $2`,
+        [first + day * DAY, new Date(began)],
+      );
+    return { scopeId: temporary.policy.scopeId, window: { start: first + day * DAY, end: first + (day + 7) * DAY } };
   };
   const rowsOf = async () => {
     const rows = await server.query<{ table: string; count: number }>(connection, COUNTS);
@@ -52,20 +68,25 @@ test('every table stops growing: after 500 days each has as many rows as after 1
       scopeId: scopeNumber(place + 1),
       window: windowOf(place + 1, day),
     }));
+    const all = [...scopeWindows, await useAndRetire(day)];
     const rows = [1, 7, 23].map((hour) =>
-      ledgerRowOf({ id: idAt(first + day * DAY + (hour * DAY) / 24), cost: 3n, scopeWindows }),
+      ledgerRowOf({ id: idAt(first + day * DAY + (hour * DAY) / 24), cost: 3n, scopeWindows: all }),
     );
     const at = { id: account, batch: day + 1, callNumber: day + 1 };
     const booked = await ledger.bookBatch({ epoch: 1, account: at, storeCalls: day + 1, rows });
     expect(booked).toEqual({ outcome: 'booked', rejected: [] });
     await database.ensureDays();
     // The database's clock is at the last day.
-    await database.dropDays(KEPT + DAYS - 1 - day, Date.now());
+    await database.dropDays(KEPT + DAYS - 1 - day, Date.now(), { retiredDays: RETIRED + DAYS - 1 - day });
     if ((day + 1) % 100 === 0) counts.set(day + 1, await rowsOf());
   }
-  expect(Object.keys(counts.get(500) ?? {})).toContain('ledger_row');
+  expect(counts.get(500)).toMatchObject({
+    ledger_row: expect.any(Number),
+    claim: RETIRED + 1,
+    key_value: 2 * RETIRED + 1,
+  });
   // Usage is kept for 1,100 days: one row for each scope, model and day.
-  for (const [day, count] of counts) expect([day, count.usage_day]).toEqual([day, day * SCOPES]);
+  for (const [day, count] of counts) expect([day, count.usage_day]).toEqual([day, day * (SCOPES + 1)]);
   for (const table of Object.keys(counts.get(500) ?? {}).filter((name) => name !== 'usage_day'))
     expect([table, counts.get(500)?.[table]]).toEqual([table, counts.get(100)?.[table]]);
   const windows = Array.from({ length: SCOPES }, (_, place) => windowOf(place + 1, DAYS - 1));
