@@ -59,7 +59,7 @@ export interface AdditionPortion {
  */
 export function createAdditions() {
   const byScope = new Map<ScopeId, Addition[]>();
-  const usages = new Map<ScopeId, UsageAddition[]>();
+  const usages = createUsages();
   const addTo = (additions: Addition[], { scopeId, window: { start, end } }: ScopeWindow, own: RowAddition): void => {
     const latest = additions.at(-1);
     if (latest?.second === own.second && latest.start === start && latest.end === end) latest.amount += own.amount;
@@ -70,15 +70,12 @@ export function createAdditions() {
       for (const row of rows) {
         const { id, scopeWindows, cost } = row;
         const time = timeOf(id) ?? 0;
-        const rowUsage = usageOf(row, Math.floor(time / DAY));
+        usages.add(row, Math.floor(time / DAY));
         const own = { second: time - (time % SECOND), amount: cost };
         for (const scopeWindow of scopeWindows) {
           const additions = byScope.get(scopeWindow.scopeId) ?? [];
           if (additions.length === 0) byScope.set(scopeWindow.scopeId, additions);
           addTo(additions, scopeWindow, own);
-          const usage = usages.get(scopeWindow.scopeId) ?? [];
-          if (usage.length === 0) usages.set(scopeWindow.scopeId, usage);
-          addUsage(usage, scopeWindow.scopeId, rowUsage);
         }
       }
     },
@@ -95,13 +92,40 @@ export function createAdditions() {
         ...hours.map((portion, index) => [index === 0 ? (sums.at(-1) ?? []) : [], portion] as const),
       ];
       // No other batch waits for usage, so it may be in any statement.
-      const usage = toPortions(scopes.map(([scopeId]) => usages.get(scopeId) ?? []));
+      const usagesByScope = usages.byScope();
+      const usage = toPortions(scopes.map(([scopeId]) => usagesByScope.get(scopeId) ?? []));
       const count = Math.max(sumsAndHours.length, usage.length);
       for (let index = 0; index < count; index += 1) {
         const [additions, ofHours] = sumsAndHours[index] ?? [[], []];
         yield toStatement(additions, ofHours, usage[index] ?? [], index === count - 1);
       }
     },
+  };
+}
+
+/** Collects one addition for each scope, model and day. A batch may have hundreds of models. */
+function createUsages() {
+  const all: UsageAddition[] = [];
+  /** The last addition of each model and day, by scope. */
+  const latest = new Map<string, Map<ScopeId, UsageAddition>>();
+  return {
+    add(row: LedgerRow, day: number): void {
+      const own = usageOf(row, day);
+      const key = `${day} ${own.model}`;
+      const ofKey = latest.get(key) ?? new Map<ScopeId, UsageAddition>();
+      if (ofKey.size === 0) latest.set(key, ofKey);
+      for (const { scopeId } of row.scopeWindows) {
+        const usage = ofKey.get(scopeId);
+        // A sum of tokens that is no longer exact becomes a further addition.
+        if (usage !== undefined && tokensOf(usage) + tokensOf(own) <= Number.MAX_SAFE_INTEGER) sumUp(usage, own);
+        else {
+          const addition = { ...own, scopeId };
+          all.push(addition);
+          ofKey.set(scopeId, addition);
+        }
+      }
+    },
+    byScope: () => Map.groupBy(all, ({ scopeId }) => scopeId),
   };
 }
 
@@ -125,11 +149,7 @@ function usageOf({ model, kind, tokens, cost }: LedgerRow, day: number): RowUsag
 const tokensOf = ({ input, output, cachedInput, cacheWrite }: RowUsage): number =>
   input + output + cachedInput + cacheWrite;
 
-function addUsage(usages: UsageAddition[], scopeId: ScopeId, own: RowUsage): void {
-  const usage = usages.find(({ model, day }) => model === own.model && day === own.day);
-  // A sum of tokens that is no longer exact becomes a further addition.
-  if (usage === undefined || tokensOf(usage) + tokensOf(own) > Number.MAX_SAFE_INTEGER)
-    return void usages.unshift({ ...own, scopeId });
+function sumUp(usage: UsageAddition, own: RowUsage): void {
   usage.requests += own.requests;
   usage.input += own.input;
   usage.output += own.output;

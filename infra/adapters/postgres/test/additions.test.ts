@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { idAt, ledgerRowOf, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
+import { growthOf, MAX_GROWTH } from '../../../../test/gateway/growth.ts';
 import { createAdditions } from '../additions.ts';
 
 const WINDOW = { start: Date.UTC(2026, 10, 1), end: Date.UTC(2026, 11, 1) };
@@ -48,4 +49,14 @@ test('the usual batch, and a batch without a new row, are one statement', () => 
   expect(statementsOf(0, 0)).toMatchObject([{ sums: [], hours: [], isLast: true }]);
   expect(statementsOf(12_000, 3).filter(({ isLast }) => isLast)).toHaveLength(1);
   expect(statementsOf(12_000, 3).at(-1)).toMatchObject({ isLast: true });
+});
+
+test('the time of a batch grows in proportion to its rows, also if each has a model of its own', async () => {
+  const rowsOf = (count: number) =>
+    Array.from({ length: count }, (_, place) => ledgerRowOf({ id: idAt(HOUR + place), cost: 1n, model: `m-${place}` }));
+  const growth = await growthOf((size) => {
+    const rows = rowsOf(size);
+    return async () => createAdditions().add(rows);
+  }, 500);
+  expect(growth).toBeLessThan(MAX_GROWTH);
 });
