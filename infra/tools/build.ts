@@ -30,7 +30,7 @@ export const DEPLOYABLES: ReadonlyArray<Deployable> = [
   { entry: 'infra/platforms/kubernetes/admission.ts', output: 'node/admission.mjs', platform: 'node', budget: 70 },
   // 5 KiB of it came with prom-client, which takes 4 (decision 0035), and 2 with the variables and checks of the archive,
   // whose own code is loaded when it is needed.
-  { entry: 'infra/platforms/kubernetes/reconcile.ts', output: 'node/reconcile.mjs', platform: 'node', budget: 235 },
+  { entry: 'infra/platforms/kubernetes/reconcile.ts', output: 'node/reconcile.mjs', platform: 'node', budget: 245 },
   { entry: 'infra/platforms/kubernetes/request-resync.ts', output: 'node/trigger.mjs', platform: 'node', budget: 15 },
   { entry: 'infra/platforms/kubernetes/uninstall.ts', output: 'node/uninstall.mjs', platform: 'node', budget: 60 },
   { entry: 'infra/platforms/kubernetes/check.ts', output: 'node/check.mjs', platform: 'node', budget: 60 },
