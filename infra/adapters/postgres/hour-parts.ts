@@ -29,13 +29,13 @@ export function toHourParts(scopeId: ScopeId, from: Millis, until: Millis): Read
   return parts;
 }
 
-/** What was spent in the parts of one hour of a scope. */
+/** The spend in the parts of one hour of a scope. */
 interface CountedHour {
   /** The version of the row of `hour_sum`: the sums are right as long as the row has it. Null: there is no row. */
   readonly version: string | null;
   /** The beginnings and ends of the parts in this hour, in order. */
   readonly times: ReadonlyArray<Millis>;
-  /** The spend between each of the times and the one before it. The first is the spend before the first time. */
+  /** The spend before each of the times, since the previous time. Of the first one: since the beginning of the hour. */
   readonly amounts: ReadonlyArray<Nano>;
 }
 

@@ -34,7 +34,7 @@ export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> 
   const recounting = createFairLimiter(RECOUNTING, Number.POSITIVE_INFINITY, { maxOwn: 1 });
   let asked = 0;
   let failure: { readonly error: unknown; readonly asked: number } | undefined;
-  /** Fails at once if another write found the database away while this one waited: each would cost a timeout. */
+  /** Fails without a call if another write found the database away while this one waited: each would cost a timeout. */
   const writeOne = async (one: ScopeWrite, number: number): Promise<ScopeOutcome> => {
     if (failure !== undefined && number <= failure.asked) throw failure.error;
     try {

@@ -51,7 +51,7 @@ describe('writes with recounts', () => {
     await expect.poll(() => began.length).toBe(3);
   });
 
-  test('fail at once if the database was found away while they waited; a statement that took too long stops no other', async () => {
+  test('fail without a call if the database was found away while they waited; a statement that took too long stops no other', async () => {
     let transactions = 0;
     const cancelled = Object.assign(new pg.DatabaseError('canceling statement', 0, 'error'), { code: '57014' });
     const failures = [new DatabaseUnreachable('slow', { cause: cancelled }), new DatabaseUnreachable('away')];
