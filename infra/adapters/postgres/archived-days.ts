@@ -68,7 +68,8 @@ export function createArchivedDays(session: Session) {
     },
     /** The number of days that ended 48 hours ago and whose rows may not all be in the archive. */
     waitingDays: async (url: string, now: Millis): Promise<number> => {
-      const [row] = await session.query<{ days: number }>(LIMIT, WAITING, [url, now, SETTLED_AFTER / 1000]);
+      const values = [url, now, SETTLED_AFTER / 1000];
+      const [row] = checkRows(WaitingRowSchema, await session.query<{ days: number }>(LIMIT, WAITING, values));
       return row?.days ?? 0;
     },
     /** Reads the first rows of the range. */
@@ -134,6 +135,7 @@ interface FileChange {
 // A tenant's database may answer anything, and these texts become the path of a file.
 const Uuid = z.string().regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
 const Digits = z.string().regex(/^-?\d{1,40}$/);
+const WaitingRowSchema = z.object({ days: z.int().min(0) });
 const LeaseRowSchema = z.object({ lease: Uuid, folder: Uuid });
 const FileRowSchema = z.object({
   day: z.string().regex(/^\d{4}-\d{2}-\d{2}$/),

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import type { ArchivedRow, ArchivedScope, RowFigures } from '#core/ports/archive.ts';
 import { DAY, lowestId } from './partitions.ts';
-import { checkRows } from './row.ts';
+import { checkRows, toNano } from './row.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
 /** The ids of a file: from the first up to, but not including, the last. */
@@ -102,7 +102,7 @@ from gateway_operator.claim where scope_id = any($1::uuid[])`;
 /** Adds up the rows of a range. */
 export async function readFigures(query: Query, { from, until }: IdRange): Promise<RowFigures> {
   const [row] = await query<{ rows: string; cost: string; ids: string }>(FIGURES, [from, until]);
-  return { rows: Number(row?.rows), cost: BigInt(row?.cost ?? 0), ids: BigInt(row?.ids ?? 0) };
+  return { rows: Number(row?.rows), cost: toNano(row?.cost ?? '0'), ids: toNano(row?.ids ?? '0') };
 }
 
 const FIGURES = `

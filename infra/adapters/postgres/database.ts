@@ -70,7 +70,7 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     dropDays: async (keptDays: number | 'forever', now: Millis, options: DropOptions = {}) => {
       const { check, isOver = () => false, ...ofRetired } = options;
       const isForever = keptDays === 'forever';
-      const dropped = isForever ? [] : await partitions.drop(keptDays, now, check);
+      const dropped = isForever ? [] : await partitions.drop(session, { keptDays, now, check, isOver });
       const then = () => forgetRetired(session, { now, isOver, ...ofRetired });
       await forgetOldSums(session, { isForever, now, isOver, then });
       return dropped;

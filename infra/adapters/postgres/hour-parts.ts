@@ -2,6 +2,7 @@
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { DAY, lowestId } from './partitions.ts';
+import { toNano } from './row.ts';
 import type { Query } from './session.ts';
 
 const HOUR: Millis = 3_600_000;
@@ -101,7 +102,7 @@ async function countHour(query: Query, hourTimes: HourTimes): Promise<CountedHou
   const [way] = await query<{ isBySet: boolean }>(WAY, values.slice(0, WAY_VALUES));
   const [row] = await query<HourRow>(way?.isBySet ? BY_SET : BY_ID, values);
   const amounts = times.map(() => 0n);
-  for (const [bucket, cost] of row?.buckets ?? []) if (bucket < times.length) amounts[bucket] = BigInt(cost);
+  for (const [bucket, cost] of row?.buckets ?? []) if (bucket < times.length) amounts[bucket] = toNano(cost);
   return { version: row?.version ?? null, times, amounts };
 }
 

@@ -4,6 +4,7 @@ import type { BookedLedgerRow, LedgerQueries, LedgerRowKind } from '#core/ports/
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { timeOf } from '../process/ids.ts';
 import { DAY } from './partitions.ts';
+import { toNano } from './row.ts';
 import { BACKGROUND_LIMIT, GATEWAY_LIMIT, type Query, type Session } from './session.ts';
 
 /** The maximum ids in one statement. */
@@ -28,7 +29,7 @@ function queriesBy(ask: SizedQuery): LedgerQueries {
       windows.map(({ end }) => end),
     ];
     const rows = await ask<{ index: string; amount: string }>(counters.length, SUMS, columns);
-    const spent = new Map(rows.map(({ index, amount }) => [Number(index) - 1, BigInt(amount)]));
+    const spent = new Map(rows.map(({ index, amount }) => [Number(index) - 1, toNano(amount)]));
     return counters.map((counter, index) => ({ ...counter, spent: spent.get(index) ?? 0n }));
   };
   const bookedOf = async (ids: ReadonlyArray<string>) => {
@@ -36,7 +37,7 @@ function queriesBy(ask: SizedQuery): LedgerQueries {
     const rows = await ask<BookedRow>(ids.length, SELECT_BOOKED, [sorted, sorted[0], sorted.at(-1)]);
     return rows.map(({ id, kinds, costs }): [string, BookedLedgerRow[]] => [
       id,
-      kinds.map((kind, index) => ({ kind, cost: BigInt(costs[index] ?? 0) })),
+      kinds.map((kind, index) => ({ kind, cost: toNano(costs[index] ?? '0') })),
     ]);
   };
   return {

@@ -47,6 +47,13 @@ export interface DropCheck {
   isComplete(query: Query, day: string): Promise<boolean>;
 }
 
+interface DropOrder {
+  readonly keptDays: number;
+  readonly now: Millis;
+  readonly check: DropCheck | undefined;
+  readonly isOver: () => boolean;
+}
+
 export type Partitions = ReturnType<typeof createPartitions>;
 
 /** Takes the lock under which processes make and drop days, one after the other. */
@@ -111,20 +118,20 @@ export function createPartitions(session: Session) {
      * is behind: a clock that is ahead for a moment deletes nothing. The current day, `keptDays` days before it, and
      * days that the window of a budget may reach are kept (an edit of its duration counts single seconds at the edge).
      * Then forgets the accounts of dropped days. Returns the days dropped now, like `2026_01_31`. If transactions in
-     * progress last longer than bookings may wait, or days are left, the next resync continues. A day for which `check`
-     * is false stays, and so do the days after it.
+     * progress last longer than bookings may wait, or days are left, or `isOver` returns true, the next resync continues.
+     * A day for which `check` is false stays, and so do the days after it.
      */
-    drop: async (keptDays: number, now: Millis, check?: DropCheck) => {
-      const [row] = await session.query<DropPlan>(LIMIT, DROP_PLAN, [keptDays, MAX_DROPPED, now]);
+    drop: async (own: Session, { keptDays, now, check, isOver }: DropOrder) => {
+      const [row] = await own.query<DropPlan>(LIMIT, DROP_PLAN, [keptDays, MAX_DROPPED, now]);
       const { days = [], keptFrom: bound = null } = row ?? {};
       const dropped: string[] = [];
       for (const day of days) {
-        if (!(await tryDropDay(session, day, check))) break;
+        if (isOver() || !(await tryDropDay(own, day, check))) break;
         dropped.push(day);
         knownDays.clear();
       }
-      if (dropped.length === days.length && days.length < MAX_DROPPED) await session.query(LIMIT, KEEP_FROM, [bound]);
-      await forgetAccounts(session);
+      if (dropped.length === days.length && days.length < MAX_DROPPED) await own.query(LIMIT, KEEP_FROM, [bound]);
+      await forgetAccounts(own, isOver);
       return dropped;
     },
   };
@@ -241,12 +248,12 @@ const PORTION = 2000;
 
 /**
  * Forgets the accounts that were closed before the first kept day, with their expired rows. An account may have 150,000
- * of them, so no booking waits for this: portions in transactions of their own, after the days are dropped. If the
- * process ends before all are forgotten, the next resync continues.
+ * of them, so no booking waits for this: portions in transactions of their own, after the days are dropped. If `isOver`
+ * returns true, or the process ends before all are forgotten, the next resync continues.
  */
-async function forgetAccounts(session: Session): Promise<void> {
-  for (let isOver = false; !isOver; )
-    isOver = await session.transaction(LIMIT, async (query) => {
+async function forgetAccounts(session: Session, isOver: () => boolean): Promise<void> {
+  for (let isDone = false; !isDone && !isOver(); )
+    isDone = await session.transaction(LIMIT, async (query) => {
       const rows = await query(FORGET_EXPIRED_ROWS, [PORTION]);
       return rows.length < PORTION && (await query(FORGET_ACCOUNTS, [PORTION])).length < PORTION;
     });

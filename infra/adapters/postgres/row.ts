@@ -1,10 +1,14 @@
 // Checks of rows from a database: its owner may have written anything into them, and the reconciler plans with them.
 import * as z from 'zod';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import type { Nano } from '#core/ports/money.ts';
 
 /** Milliseconds of a `timestamptz`, in the range of JavaScript dates. */
 const Instant = z.number().min(-8.64e15).max(8.64e15);
-const Window = z.object({ limit: z.string(), duration: z.string(), sinceGeneration: z.number().optional() });
+/** An amount as text. Numbers of PostgreSQL may have 131,072 digits, which take seconds to print. */
+const AMOUNT = /^-?\d{1,40}$/;
+export const AmountText = z.string().regex(AMOUNT);
+const Window = z.object({ limit: AmountText, duration: z.string(), sinceGeneration: z.number().optional() });
 const Digest = z.object({
   budget: Window.extend({ alignment: z.string() }).optional(),
   furtherBudgets: z.array(Window.extend({ scopeId: z.string(), model: z.string().optional() })).optional(),
@@ -42,14 +46,20 @@ export const StateRowSchema = z.object({
 
 export const InstanceRowSchema = Place.extend({ uid: z.string() });
 
+/** The nano-dollars of an amount. Throws DatabaseUnreachable for a text that no operator wrote. */
+export function toNano(text: string): Nano {
+  if (!AMOUNT.test(text)) throw new DatabaseUnreachable(foreign('an amount'));
+  return BigInt(text);
+}
+
+const foreign = (what: string): string =>
+  `PostgreSQL has a row that this operator did not write (${what}): restore a backup of the row, or use an empty database`;
+
 /** Returns the same objects, which share parts. Throws DatabaseUnreachable for a row that no operator wrote. */
 export function checkRows<Row>(schema: z.ZodType, rows: ReadonlyArray<Row>): ReadonlyArray<Row> {
   for (const row of rows) {
     const [issue] = schema.safeParse(row).error?.issues ?? [];
-    if (issue !== undefined)
-      throw new DatabaseUnreachable(
-        `PostgreSQL has a row that this operator did not write (${issue.path.join('.')}: ${issue.message}): restore a backup of the row, or use an empty database`,
-      );
+    if (issue !== undefined) throw new DatabaseUnreachable(foreign(`${issue.path.join('.')}: ${issue.message}`));
   }
   return rows;
 }

@@ -1,5 +1,6 @@
 // Calls and replies in the form of the script: counters by name, amounts as strings (account.lua).
 import type { AccountCall, CounterChange, CounterReply } from '#core/ports/counter-store.ts';
+import type { Nano } from '#core/ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 
 /**
@@ -39,10 +40,16 @@ export const fromText = <T>(text: string): T =>
   // The script is part of this adapter.
   JSON.parse(text, revive) as T;
 
+/** The nano-dollars of an amount. A store may answer with millions of digits, which take seconds to print. */
+export function toNano(text: string): Nano {
+  if (!/^-?\d{1,40}$/.test(text)) throw new Error('unexpected reply of the store: not an amount');
+  return BigInt(text);
+}
+
 const AMOUNTS: ReadonlySet<string> = new Set(['amount', 'spent', 'escrowOfAll', 'escrow', 'risk', 'spend', 'by']);
 
 function revive(key: string, json: unknown): unknown {
-  if (AMOUNTS.has(key)) return BigInt(String(json));
+  if (AMOUNTS.has(key)) return toNano(String(json));
   if (typeof json !== 'object' || json === null) return json;
   // Elements of a list have numbers as keys.
   const value = Object.keys(json).length === 0 && !/^\d+$/.test(key) ? [] : json;
@@ -60,9 +67,9 @@ function toState([counter, figures, isWantedByOthers]: readonly [
 ]): CounterReply {
   const [spent = '', escrowOfAll = '', escrow = ''] = [...counter.split(' '), ...figures.split(' ')];
   return {
-    spent: spent === '-' ? 0n : BigInt(spent),
-    escrowOfAll: BigInt(escrowOfAll),
-    escrow: BigInt(escrow),
+    spent: spent === '-' ? 0n : toNano(spent),
+    escrowOfAll: toNano(escrowOfAll),
+    escrow: toNano(escrow),
     isWantedByOthers,
   };
 }

@@ -12,7 +12,7 @@ import type {
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { jsonBytes, type WorkMemory } from '../backends/reply-memory.ts';
 import script from './account.json' with { type: 'json' };
-import { fromCall, fromSum, fromText, nameOf, toText } from './account-text.ts';
+import { fromCall, fromSum, fromText, nameOf, toNano, toText } from './account-text.ts';
 
 /**
  * Runs the script atomically on the server of `key`. Returns its reply. Throws if the server is unreachable or its
@@ -84,7 +84,7 @@ export function createRedisCounterStore({
     async read(counters) {
       if (counters.length === 0) return [];
       const states = await run<ReadonlyArray<false | [string, string]>>('read', { counters: counters.map(nameOf) });
-      return states.map((state) => (state ? { spent: BigInt(state[0]), escrowOfAll: BigInt(state[1]) } : undefined));
+      return states.map((state) => (state ? { spent: toNano(state[0]), escrowOfAll: toNano(state[1]) } : undefined));
     },
     freeze: (epoch, account, isOwn) => run<FreezeReply>('freeze', { epoch, account, isOwn }),
     figures: (epoch, account, cursor) => run<FiguresReply>('figures', { epoch, account, cursor }),

@@ -1,5 +1,6 @@
 // The archive of a reconciler on Node: after each resync, days that have ended are written, and old days are dropped.
 import { parquet } from '#adapters/archive/parquet.ts';
+import type { WorkMemory } from '#adapters/backends/reply-memory.ts';
 import { createArchivedDays } from '#adapters/postgres/archived-days.ts';
 import type { Database } from '#adapters/postgres/database.ts';
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
@@ -13,6 +14,8 @@ import { type ArchiveTime, checkOf, type FileSize, writeFiles } from './archive-
 const MAX_TIME: Millis = 10_000;
 /** The part of it in which rows are read. The rest is for writing them. */
 const MAX_READING: Millis = 7_000;
+/** The maximum time, after that, in which all databases count the days that wait. */
+const MAX_COUNTING: Millis = 5_000;
 /**
  * After a resync in which a file could not be written, less is read; after the others, more again: a slow bucket gets
  * smaller files. A database that cannot be archived changes nothing for the others.
@@ -57,7 +60,8 @@ export function createLedgerArchive(deps: LedgerArchiveDependencies) {
   };
 
   async function workOn(database: Database, time: ArchiveTime): Promise<void> {
-    const days = createArchivedDays(database.session);
+    const within = database.withWorkMemory(endingWith(time.signal));
+    const days = createArchivedDays(database.session.withWorkMemory(endingWith(time.signal)));
     const lease = await days.lease(archive.url);
     // Another reconciler writes to the archive of this database.
     if (lease === undefined) return;
@@ -65,7 +69,7 @@ export function createLedgerArchive(deps: LedgerArchiveDependencies) {
     try {
       await writeFiles(context, clock.now);
       if (time.isReadingOver()) return;
-      const dropped = await database.dropDays(keptDays, clock.now(), {
+      const dropped = await within.dropDays(keptDays, clock.now(), {
         check: checkOf(context),
         isOver: time.isReadingOver,
       });
@@ -73,7 +77,9 @@ export function createLedgerArchive(deps: LedgerArchiveDependencies) {
         log.info('days of ledger rows were dropped; sums of current windows stay', { days: dropped });
     } finally {
       // If PostgreSQL does not answer, the lease ends by itself.
-      await days.release(lease).catch(() => undefined);
+      await createArchivedDays(database.session)
+        .release(lease)
+        .catch(() => undefined);
     }
   }
 
@@ -101,8 +107,11 @@ export function createLedgerArchive(deps: LedgerArchiveDependencies) {
   }
 
   async function countWaitingDays(databases: ReadonlyArray<Database>): Promise<void> {
+    const memory = endingWith(AbortSignal.any([stopping.signal, AbortSignal.timeout(MAX_COUNTING)]));
     const counts = await Promise.allSettled(
-      databases.map(({ session }) => createArchivedDays(session).waitingDays(archive.url, clock.now())),
+      databases.map(({ session }) =>
+        createArchivedDays(session.withWorkMemory(memory)).waitingDays(archive.url, clock.now()),
+      ),
     );
     // While a database cannot be asked, the metric stays as it was.
     if (counts.some(({ status }) => status === 'rejected')) return;
@@ -111,9 +120,11 @@ export function createLedgerArchive(deps: LedgerArchiveDependencies) {
   }
 
   const work = (): Promise<void> => {
-    running ??= workOnAll().finally(() => {
-      running = undefined;
-    });
+    running ??= workOnAll()
+      .catch((error) => log.error('the archive ended with an error (our error)', { why: reasonAndCausesOf(error) }))
+      .finally(() => {
+        running = undefined;
+      });
     return running;
   };
   return {
@@ -128,6 +139,9 @@ export function createLedgerArchive(deps: LedgerArchiveDependencies) {
     },
   };
 }
+
+/** For work with databases that ends with the signal: a tenant's database decides how long a call takes. */
+const endingWith = (signal: AbortSignal): WorkMemory => ({ take: () => undefined, signal });
 
 function beginTime(stopping: AbortSignal, reading: Millis): ArchiveTime {
   const began = performance.now();

@@ -377,7 +377,9 @@ test('when the time is over, the rest of the sums is left to the next call, whic
     );
     return row;
   };
-  await database.dropDays(60, Date.now(), { isOver: () => true });
+  let asked = 0;
+  // Once for the day, and once for the accounts of its time.
+  await database.dropDays(60, Date.now(), { isOver: () => ++asked > 2 });
   const first = await left();
   expect(first).toMatchObject({ isDone: false });
   expect(first?.hours).toBeGreaterThan(0);
@@ -428,4 +430,25 @@ describe('while a clock is ahead', () => {
     expect(await book(Date.now())).toEqual({ rejected: [] });
     expect(await spent()).toEqual([5n]);
   });
+});
+
+test('a trigger that makes a row for each deleted one does not keep the drop of days busy when its time is over', async () => {
+  await server.query(
+    connection,
+    `insert into gateway_operator.retention (kept_from) values ('2000-01-01');
+    insert into gateway_operator.account values ('i', '00000000-0000-4000-8000-000000000001', 1, 1, '1999-01-01', 'done');
+    insert into gateway_operator.expired_row
+      select 'i', '00000000-0000-4000-8000-000000000001', gen_random_uuid(), 0, 1, gen_random_uuid() from generate_series(1, 2000);
+    create function again() returns trigger language plpgsql as $$ begin
+      insert into gateway_operator.expired_row values (old.instance_uid, old.account, gen_random_uuid(), 0, 1, gen_random_uuid());
+      return old; end $$;
+    create trigger again after delete on gateway_operator.expired_row for each row execute function again()`,
+  );
+  let asked = 0;
+  const isOver = () => {
+    asked += 1;
+    return asked > 3;
+  };
+  expect(await database.dropDays(400, Date.now(), { isOver })).toEqual([]);
+  expect(asked).toBeGreaterThan(3);
 });

@@ -11,6 +11,11 @@ test.each([
   ['a policy that is a text', `${CLAIM} digest = '"x"'`, 'claims'],
   ['further budgets that are none', `${CLAIM} digest = digest || '{"furtherBudgets": [null]}'`, 'claims'],
   ['a budget without a duration', `${CLAIM} digest = digest || '{"budget": {"limit": "1"}}'`, 'claims'],
+  [
+    'a budget of many digits',
+    `${CLAIM} digest = jsonb_set(digest, '{budget,limit}', to_jsonb(repeat('7', 1000)))`,
+    'claims',
+  ],
   ['a creation that is no date in JavaScript', `${CLAIM} created_at = '290000-01-01'`, 'claims'],
   [
     'an adoption at no date',
@@ -40,4 +45,17 @@ test.each([
       ? [() => database.claims('i'), () => database.claimsOf('i', [{ kind: 'team', alias: 'red' }])]
       : [() => database.instance('i')];
   for (const ask of calls) await expect(ask()).rejects.toThrow(DatabaseUnreachable);
+});
+
+test('a sum of many digits: it would take seconds to print', async () => {
+  const server = await sharedPostgres();
+  const connection = await server.migratedDatabase();
+  const database = createDatabase(connection, { log: createMemoryLog() });
+  onTestFinished(() => database.close());
+  const counter = { scopeId: randomUUID(), window: { start: 0, end: 1 } };
+  await server.query(
+    connection,
+    `insert into gateway_operator.sum values ('${counter.scopeId}', 0, 1, repeat('7', 131000)::numeric)`,
+  );
+  await expect(database.sums([counter])).rejects.toThrow(DatabaseUnreachable);
 });
