@@ -35,7 +35,7 @@ export type DoneReply = Extract<AccountReply, { outcome: 'done' }>;
 
 const LEASE: Millis = 20_000;
 /**
- * The time until the deadline of a call: if it arrives later, it grants nothing, since its requests have been refused
+ * The time until the deadline of a call: a call that arrives later grants nothing, since its requests have been refused
  * by then.
  */
 const DEADLINE: Millis = 1000;
@@ -103,8 +103,8 @@ export function compose(
 
 /** Adds to the call what changed without a request. Returns the changes of rates. */
 function takeReports(account: Account, counters: CounterState[]): RateChange[] {
-  // Ended requests are reported if the open batch has room for them and the call for all their counters: a batch is one
-  // transaction, and the costs of the others are at risk meanwhile. A free reply has no figures to report.
+  // Ended requests are reported if the open batch, which is one transaction, has room for them, and the call for all of
+  // their counters. The costs of the other ended requests are part of the risk meanwhile. A free reply has no figures.
   let room = account.requests.room();
   if (room > 0)
     takeEndedRequests(account, ({ row, counters: charged }) => {
@@ -142,7 +142,7 @@ function addCounters(
 
 /**
  * Adds requests to the call. The first request of a call decides whether it is a trial, which has no reports and so the
- * whole room. Returns whether it is one.
+ * whole room. Returns whether the call is a trial.
  */
 function takeRequests(
   counters: CounterState[],

@@ -92,7 +92,7 @@ async function chargeFigures(
     if (reply.outcome !== 'closed') return reply;
     rows += reply.ledgerRows.length;
     sum = reply.ledgerRows.reduce((all, { cost }) => all + cost, sum);
-    // Closed: by this process, or meanwhile by another one.
+    // Closed: by this process, or meanwhile by another process.
     if (reply.row.isClosing) continue;
     const message =
       'ledger: an account was closed after the end of its lease; its requests in flight and unbooked spend are charged, in one ledger row per counter';

@@ -18,7 +18,7 @@ import { toTransactions } from './requests.ts';
 
 /**
  * Closes previous accounts and reports everything under a new account. False: the epoch is over, the store does not
- * have it (yet), or the account could not be opened.
+ * have the epoch (yet), or the account could not be opened.
  */
 export async function openAccount(
   context: LedgerContext,
@@ -28,7 +28,8 @@ export async function openAccount(
   const { knownStore } = account;
   account.isRebuilding = !isEpochOpen && epoch > 1;
   if (!isEpochOpen) {
-    // The process that has raised the epoch empties its store for it. The others must find it in theirs.
+    // The process that has raised the epoch empties its store and begins the epoch there. The other processes must find
+    // the epoch in their stores.
     const storeEpoch = await counterStore.begin(epoch, account.raisedEpoch === epoch);
     if (storeEpoch > epoch) return recordStoreEpoch(account, epoch, storeEpoch);
     account.storeEpoch = storeEpoch;

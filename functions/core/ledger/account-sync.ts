@@ -77,7 +77,7 @@ export function createSync(context: LedgerContext): AccountSync {
     });
   };
 
-  /** A trial follows another one only if nothing else is to be sent. */
+  /** A trial follows another trial only if nothing else is to be sent. */
   const composeNext = (): PendingCall | undefined => {
     const composeOne = (mayBeTrial: boolean) => compose(account, context.waitQueue.requests, { isRenewal, mayBeTrial });
     const next = composeOne(!wasTrial) ?? (wasTrial ? composeOne(true) : undefined);

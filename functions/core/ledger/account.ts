@@ -16,8 +16,8 @@ import { createRequests, type EndedRequest, type LiveReservation, limitsOf, type
 export type LeaveReason = 'accountClosed' | 'epoch' | 'wentBack' | 'error';
 
 /**
- * The state of the store as a process knows it, as plain data: on Workers, requests share it, since they share no I/O
- * (LEDGER 7).
+ * The state of the store as a process knows it, as plain data: on Workers, all requests of an isolate share this data,
+ * since they cannot share I/O (LEDGER 7).
  */
 export interface KnownStore {
   /** The last open epoch. 0: none yet. */
@@ -92,7 +92,7 @@ export interface Account {
   lostEpoch: number | undefined;
   /** The epoch of the last reply of the store. */
   storeEpoch: number;
-  /** The epoch that this process has raised and not begun: it empties its store for it, once. */
+  /** The epoch that this process has raised and not begun. To begin it, the process empties its store, once. */
   raisedEpoch: number;
   /** The last epoch that this process has found in its store. */
   foundEpoch: number;

@@ -150,8 +150,8 @@ export async function bookWithoutAccount(context: LedgerContext): Promise<void> 
 }
 
 /**
- * Books these rows; the journal drops their records. `storeCalls`: 0 if the rows were not
- * reported to the current store.
+ * Books these rows; the journal drops their records. `storeCalls`: 0 if the rows were not reported to the current
+ * store.
  */
 export async function book(
   context: LedgerContext,

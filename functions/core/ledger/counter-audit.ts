@@ -7,7 +7,7 @@ import { recordStoreCalls } from './account.ts';
 import type { StoreContext } from './context.ts';
 
 /**
- * The maximum number of audits of a counter: it is repeated if batches are booked between its two reads. The last one
+ * The maximum attempts of an audit, which is repeated if batches are booked between its two reads. The last attempt
  * ends in any case: a counter that still changes is checked by bounds.
  */
 const MAX_ATTEMPTS = 5;

@@ -151,7 +151,7 @@ function createParts(deps: LedgerDependencies): LedgerContext {
 /** Starts the work that is done periodically. Returns a function that ends it. */
 function startPeriodicWork({ timer, account, sync, settlement, membership, booking }: LedgerContext): () => void {
   let periods = 0;
-  // The next run is certain whatever fails in this one, and the lease is renewed first.
+  // The next run is certain whatever fails in this run, and the lease is renewed first.
   const work = (): void => {
     cancel = timer(PERIOD, work);
     periods += 1;
@@ -244,8 +244,8 @@ async function closeOwnAccount(context: LedgerContext): Promise<void> {
   journal.drop([id]);
   if (!isReported || !account.isOpen) return;
   account.isOpen = false;
-  // The store frees the escrow of the account. If the store is unreachable, it keeps the account until its lease ends;
-  // then another process finishes it without a charge.
+  // The store frees the escrow of the account. An unreachable store keeps the account until its lease ends; then
+  // another process finishes the account without a charge.
   const lastCall = {
     ...beginCall(account),
     batch: batch + 1,

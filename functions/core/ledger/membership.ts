@@ -233,8 +233,8 @@ async function moveToOwnStore(context: LedgerContext, { epoch, hasLaterProcess }
 }
 
 /**
- * Raises the epoch, unless another process does; the process that raises it begins it in its store. If that takes no
- * writes (a replica, a full Redis), this throws before: the other processes stay in the present epoch.
+ * Raises the epoch, unless another process does. The process that raises the epoch begins it in its store. If its store
+ * takes no writes (a replica, a full Redis), this throws before, so that the other processes stay in the present epoch.
  */
 async function raise({ account, counterStore, epochs }: LedgerContext, from: number): Promise<void> {
   await counterStore.begin(0, true);
@@ -259,8 +259,8 @@ function isAtOtherServer(
 
 /**
  * Raises the epoch because the store has lost state. If this process has never found the epoch in its store, the
- * address may lead to another server now than the connection of this process, or than the connections of others: it
- * connects again first. Then it raises the epoch, unless a process that started later is in it.
+ * address may lead to another server now than the connection of this process, or than the connections of others: the
+ * process connects again first. Then it raises the epoch, unless a process that started later is in that epoch.
  */
 async function raiseOrReconnect(context: LedgerContext, from: number): Promise<void> {
   const { account, counterStore, epochs, log, instanceUid: instance } = context;

@@ -25,8 +25,8 @@ export async function closePreviousAccounts(
     // The store has no such account.
     if (closing.callNumber === undefined) continue;
     if (isRebuild) await finishAccount(context, { epoch, account, isCharged: false });
-    // An account that a clean stop closed has booked more than it reported: the process that closes ended accounts
-    // audits it.
+    // An account that a clean stop closed may have booked more than it reported: the process that closes ended
+    // accounts audits it.
     else if (closing.row.isCharged) accountsToForget.push(account);
   }
   return accountsToForget;

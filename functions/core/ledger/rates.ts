@@ -109,7 +109,7 @@ export function returnRate(account: Account, use: LimitUse, usage: RateUsage): v
     const used = windows[kind];
     if (used === undefined) return 0;
     if (use.epoch === account.epoch) return usage[kind] - used;
-    // A later epoch has no record of the use. What was only estimated counts in it as it was used.
+    // A later epoch has no record of the use. There, a kind with estimates counts its whole use.
     return isEstimated(kind) ? usage[kind] : 0;
   };
   addRateChange(account, { id, minute, ...perWindowedRate((kind) => Math.min(0, excess(kind))), parallel: 0 });

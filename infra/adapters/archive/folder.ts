@@ -31,7 +31,7 @@ export function createFolder(url: string): Archive {
   };
 }
 
-/** The bytes survive a power loss when it resolves. */
+/** When this resolves, the bytes survive a power loss. */
 async function writeDurably(path: string, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
   await using file = await open(path, 'wx');
   await file.writeFile(bytes, { signal });

@@ -99,8 +99,8 @@ export const parquet: RowFormat = {
 };
 
 /**
- * An id is never there twice: a dictionary of ids would be a waste. Readers skip row groups by the bounds of ids and
- * times; others are not worth their time.
+ * Ids are unique, so a dictionary of them would only take space. Readers skip row groups by the bounds of ids and
+ * times; bounds of other columns are not worth their time.
  */
 const encodingOf = (name: string) => ({
   statistics: name === 'id' || name === 'time',

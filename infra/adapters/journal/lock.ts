@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { startOf } from '../process/running-processes.ts';
 
-/** The folder belongs to a running process. The message names it and says what to do. */
+/** The folder belongs to a running process. The message names the process and the next step. */
 export class FolderInUse extends Error {
   override readonly name = 'FolderInUse';
 }

@@ -51,7 +51,7 @@ export function pageOf(store: MemoryStore, id: string, cursor = '0'): FiguresRep
 
 const toScopeWindow = ({ scopeId, window }: ScopeWindow): ScopeWindow => ({ scopeId, window });
 
-/** Forgets figures of a frozen or unknown account, and the account itself when it has none left. */
+/** Forgets figures of a frozen or unknown account, and finishes the account when it has no figures left. */
 export function forget(
   store: MemoryStore,
   id: string,
@@ -65,8 +65,8 @@ export function forget(
 }
 
 /**
- * Finishes an account after its last call; one with more figures than a page is frozen, so that it is forgotten by
- * pages.
+ * Finishes an account after its last call. An account with more figures than a page is frozen, so that its figures are
+ * forgotten page by page.
  */
 export function finishAfterCall(store: MemoryStore, account: AccountState, now: Millis): void {
   const used = usedBy(store, account).filter(isKept);
@@ -113,7 +113,7 @@ export function audit(
   return { differences, changedAccounts, minSums: [] };
 }
 
-/** Whether the sums may lack spend of the account that the store has, or have spend that it does not have. */
+/** Whether the sums may lack spend of the account that the store has, or have spend that the store lacks. */
 function isAudited(
   { isFrozen, isFinished, bookedBatch, reportedBatch, lastBookedCall }: AccountState,
   storeCallsBefore: number,

@@ -45,7 +45,7 @@ export function createAccountRates() {
   const uses = new Map<string, Use>();
 
   const useOf = (id: string, now: Millis): Use => {
-    const existing = uses.get(id) ?? { windows: perWindowedRate(nothing), inFlight: new Map() };
+    const existing = uses.get(id) ?? { windows: perWindowedRate(noUse), inFlight: new Map() };
     uses.set(id, existing);
     for (const kind of WINDOWED_RATES) {
       const use = existing.windows[kind];
@@ -116,7 +116,7 @@ export function createAccountRates() {
       minute: Math.floor(now / MINUTE),
       remainders: limits.map((limit) => {
         const use = useOf(limit.id, now);
-        return Object.assign({}, ...WINDOWED_RATES.map((kind) => leftBelow(limit, use, kind, now)));
+        return Object.assign({}, ...WINDOWED_RATES.map((kind) => remainderOf(limit, use, kind, now)));
       }),
     }),
 
@@ -143,7 +143,7 @@ export function createAccountRates() {
   };
 }
 
-const nothing = (): WindowUse => ({ number: 0, current: 0, before: 0 });
+const noUse = (): WindowUse => ({ number: 0, current: 0, before: 0 });
 
 const inFlightOf = ({ inFlight }: Use): number => [...inFlight.values()].reduce((sum, count) => sum + count, 0);
 
@@ -189,7 +189,7 @@ function untilUsed(use: Use, kind: WindowedRate, max: number, now: Millis): Mill
   return current > max ? window - inWindow + from(current, max) : from(before, max - current) - inWindow;
 }
 
-function leftBelow(
+function remainderOf(
   limit: RateLimit,
   use: Use,
   kind: WindowedRate,

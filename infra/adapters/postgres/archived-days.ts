@@ -57,7 +57,7 @@ export function createArchivedDays(session: Session) {
     release: ({ url, lease }: ArchiveLease) => session.query(LIMIT, RELEASE, [url, lease]),
     /**
      * The next file that must be written or compared, of the oldest day that ended 48 hours ago; undefined: none. The
-     * last file of a day comes first: rows that leave the range of a file are already in the file after it.
+     * last file of a day comes first: rows that move out of the range of a file are already in the file after it.
      */
     nextFile: async ({ url }: ArchiveLease, now: Millis): Promise<ArchivedFile | undefined> => {
       const [row] = checkRows(

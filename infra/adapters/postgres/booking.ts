@@ -77,7 +77,7 @@ async function insertHalving(
   return [...rejected, ...(await insertHalving(booking, instanceUid, rows.slice(half), insert))];
 }
 
-/** To book the row twice would be as wrong as to book it never, so a person decides. */
+/** To book the row twice would be as wrong as not to book it, so a person decides. */
 const DROPPED = 'its day was dropped (RETAIN_DAYS), and with it the record of whether it was booked';
 
 const INSERT_REJECTED = `

@@ -609,7 +609,7 @@ local function grantAhead(changes)
     end
   end
 end
--- An account with more figures than a page is frozen, so that it is forgotten by pages.
+-- An account with more figures than a page is frozen, so that its figures are forgotten page by page.
 local function finishAfterCall(account)
   local names = redisCall('HLEN', figuresKey(account.id)) <= FIGURES_PAGE and redisCall('HKEYS', figuresKey(account.id))
   if not names then account.state = 'frozen' return end
