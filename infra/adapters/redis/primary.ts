@@ -72,7 +72,7 @@ async function connectVia(server: Server, address: RedisAddress, deps: PrimaryDe
     return connectAnnounced(await askSentinel(server, address, deps), address, deps);
   const { redis, state } = await connectServer(server, address, deps);
   try {
-    if (state.redis_mode === 'sentinel') throw new AnswerRefused(IS_SENTINEL);
+    if (modeOf(state) === 'sentinel') throw new AnswerRefused(IS_SENTINEL);
     if (!isCluster(state)) {
       if (address.otherServers !== undefined) throw new AnswerRefused(SEVERAL_SERVERS);
       return redis;
@@ -87,8 +87,10 @@ async function connectVia(server: Server, address: RedisAddress, deps: PrimaryDe
   }
 }
 
-const isCluster = ({ redis_mode: mode, cluster_enabled: isEnabled }: ServerState): boolean =>
-  mode === 'cluster' || isEnabled === '1';
+/** The mode of the server, for which Valkey has a name of its own. */
+const modeOf = ({ redis_mode: ofRedis, server_mode: ofValkey }: ServerState): string | undefined => ofRedis ?? ofValkey;
+
+const isCluster = (state: ServerState): boolean => modeOf(state) === 'cluster' || state.cluster_enabled === '1';
 
 /**
  * The node that owns the slot of the key; undefined: the node that is asked, also while the slot moves away from it.
@@ -114,7 +116,7 @@ async function askSentinel(sentinel: Server, address: RedisAddress, deps: Primar
   try {
     const { redis, state } = await connectServer(sentinel, login, deps);
     try {
-      if (state.redis_mode !== undefined && state.redis_mode !== 'sentinel')
+      if ((modeOf(state) ?? 'sentinel') !== 'sentinel')
         throw new Error(
           'this server is no Sentinel: remove `sentinelMasterSecret`, or write Sentinels into the host in the Secret of redisSecretRef',
         );
