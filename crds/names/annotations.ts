@@ -56,7 +56,7 @@ const TABLE = {
       meaning: 'Each new text asks for a new value immediately; the old one works during `rotation.overlap`.',
       rule: {
         isMet: isFreeText,
-        message: 'must be 1 to 256 visible characters; write a text that it did not say before, e.g. the date',
+        message: 'must be 1 to 256 visible characters; write a text that it did not have before, e.g. the date',
       },
     },
   ],

@@ -24,7 +24,9 @@ export const WHEN: Readonly<Record<string, string>> = {
     'Once, within a second after a second process has opened the same folder. `by` names it',
   'ledger: PostgreSQL accepts ledger rows again': 'The first booking that succeeds after failed ones',
   'ledger: PostgreSQL accepts the heartbeat again': 'The first heartbeat that succeeds after failed ones',
-  'ledger: PostgreSQL rejected ledger rows, which are in the table entry_rejected':
+  'ledger: PostgreSQL refused a ledger row, which is in the table entry_rejected':
+    'Once per refused row, after its booking, with the row and the reason',
+  'ledger: PostgreSQL refused ledger rows, which are in the table entry_rejected':
     'After a booking in which PostgreSQL refused rows; `ids` are those of the requests',
   'ledger: a counter differed from the sum of its ledger rows, and was repaired':
     'An audit has compared a counter of Redis with PostgreSQL. `by` is the difference',
@@ -133,8 +135,6 @@ export const WHEN: Readonly<Record<string, string>> = {
     "Each resync in the last tenth of the life of a certificate that is not the operator's. The line begins with the Secret",
 
   // PostgreSQL.
-  'PostgreSQL refused a ledger row, which is in the table entry_rejected':
-    'Once per refused row, after its booking, with the row and the reason',
   'an idle database connection broke':
     'The database or a proxy has closed a connection that was not in use. A new one follows',
   'the database offers no TLS, so the connection is plain text; `sslmode: require` would refuse it':

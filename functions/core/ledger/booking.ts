@@ -162,7 +162,7 @@ export async function book(
   if (outcome !== 'booked') return outcome;
   if (rejected.length > 0) {
     metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
-    log.error('ledger: PostgreSQL rejected ledger rows, which are in the table entry_rejected', { ids: rejected });
+    log.error('ledger: PostgreSQL refused ledger rows, which are in the table entry_rejected', { ids: rejected });
   }
   journal.drop(batch.rows.map(({ id }) => id));
   return outcome;

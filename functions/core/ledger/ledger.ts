@@ -204,7 +204,7 @@ function logUnfinishedStop(context: LedgerContext, error: unknown): void {
   else
     context.log.warn(
       'ledger: stopped with unbooked requests; a start on the same disk books them, else another process charges them',
-      { unbooked, error: reasonAndCausesOf(error) },
+      { unbooked, why: reasonAndCausesOf(error) },
     );
 }
 

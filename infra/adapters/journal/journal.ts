@@ -159,7 +159,7 @@ export function createJournal({
         (error) => {
           threshold = droppedBytes + slack;
           metrics?.add('gateway_operator_ledger_failures_total', { step: 'compaction' });
-          log?.warn('the journal could not be compacted', { folder, error: reasonAndCausesOf(error) });
+          log?.warn('the journal could not be compacted', { folder, why: reasonAndCausesOf(error) });
         },
       )
       .finally(() => {

@@ -23,7 +23,7 @@ export async function inBooking<T>(
     return work({ query, partitions, rejected });
   });
   for (const fields of rejected)
-    log.error('PostgreSQL refused a ledger row, which is in the table entry_rejected', { ...fields });
+    log.error('ledger: PostgreSQL refused a ledger row, which is in the table entry_rejected', { ...fields });
   return value;
 }
 

@@ -33,7 +33,7 @@ describe('a key', () => {
     const asked = async (text: string) => (await review('VirtualKey', {}, { annotations: { [name]: text } })).refused;
     expect(await asked('2026-11-21')).toEqual([]);
     expect(await asked(' ')).toEqual([
-      `metadata.annotations["${name}"]: Invalid value: " ": must be 1 to 256 visible characters; write a text that it did not say before, e.g. the date`,
+      `metadata.annotations["${name}"]: Invalid value: " ": must be 1 to 256 visible characters; write a text that it did not have before, e.g. the date`,
     ]);
     expect(await asked('x'.repeat(257))).toHaveLength(1);
   });
