@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { createAdditions } from '#adapters/postgres/additions.ts';
 import { BY_ID, hourOf, valuesOf } from '#adapters/postgres/hour-parts.ts';
-import { ADD_SUMS, INSERT, toColumns } from '#adapters/postgres/insert-batch.ts';
-import { EXPIRED_ROWS, RECORD_BATCH, ROWS } from '#adapters/postgres/ledger-database.ts';
+import { ADD_SUMS, INSERT_ROWS, toRowColumns } from '#adapters/postgres/insert-batch.ts';
+import { ACCOUNT_ROWS, EXPIRED_ROWS, RECORD_BATCH } from '#adapters/postgres/ledger-database.ts';
 import { SELECT_BOOKED, SUMS } from '#adapters/postgres/ledger-queries.ts';
 import { ABSENT_SETS, createSets, INSERT_SETS, sortSets, toSetColumns } from '#adapters/postgres/ledger-sets.ts';
 import { FIND } from '#adapters/postgres/policies.ts';
@@ -123,7 +123,7 @@ export function hotStatements(rowCount: number): ReadonlyArray<Statement> {
     {
       lookups: 2 * 20 + NEIGHBOURS,
       name: 'rows of 20 accounts',
-      text: ROWS,
+      text: ACCOUNT_ROWS,
       values: [INSTANCE, accounts, accounts[0], accounts.at(-1)],
     },
     {
@@ -154,9 +154,9 @@ const edgesOf = (time: number) => ({ scopeId: BUSY, hour: hourOf(time), times: [
 /** The statement that inserts these rows, whose sets are there. */
 function insertionOf(rows: ReadonlyArray<LedgerRow>): Pick<Statement, 'text' | 'values' | 'before'> {
   const sets = createSets(INSTANCE);
-  const values = toColumns(rows, sets.idOf);
+  const values = toRowColumns(rows, sets.idOf);
   const before = { text: INSERT_SETS, values: [INSTANCE, ...toSetColumns(sortSets(sets.of(rows)))] };
-  return { text: INSERT, values, before };
+  return { text: INSERT_ROWS, values, before };
 }
 
 /** The values of the only statement of a small batch. */

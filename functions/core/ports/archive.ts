@@ -39,7 +39,7 @@ export interface RowFigures {
   readonly ids: bigint;
 }
 
-export const hasFigures = (one: RowFigures, other: RowFigures): boolean =>
+export const haveSameFigures = (one: RowFigures, other: RowFigures): boolean =>
   one.rows === other.rows && one.cost === other.cost && one.ids === other.ids;
 
 /** A file of rows, which is written row group by row group: one group and the compressed file are in memory. */

@@ -184,11 +184,11 @@ const toStatement = (
   usage: ReadonlyArray<UsageAddition>,
   isLast: boolean,
 ): AdditionPortion => ({
-  columns: [...toColumns(additions), ...toHourColumns(hours), ...toUsageColumns(usage)],
+  columns: [...toSumColumns(additions), ...toHourColumns(hours), ...toUsageColumns(usage)],
   isLast,
 });
 
-const toColumns = (additions: ReadonlyArray<Addition>): ReadonlyArray<string> => [
+const toSumColumns = (additions: ReadonlyArray<Addition>): ReadonlyArray<string> => [
   literal(additions, ({ scopeId }) => scopeId),
   literal(additions, ({ start }) => start),
   literal(additions, ({ end }) => end),

@@ -1,6 +1,6 @@
 // The record of what an archive has: files of ledger rows by day, each of a range of ids (docs/operate/archive.md).
 import * as z from 'zod';
-import { hasFigures, type RowFigures } from '#core/ports/archive.ts';
+import { haveSameFigures, type RowFigures } from '#core/ports/archive.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { type IdRange, readFigures, readRows } from './archived-rows.ts';
 import { DAY, lowestId } from './partitions.ts';
@@ -120,7 +120,7 @@ async function haveAllRows(query: Query, day: string, files: ReadonlyArray<Archi
   let end = lowestId(Date.parse(day));
   for (const { from, until, figures } of files) {
     if (from !== end || figures === undefined) return false;
-    if (!hasFigures(await readFigures(query, { from, until }), figures)) return false;
+    if (!haveSameFigures(await readFigures(query, { from, until }), figures)) return false;
     end = until;
   }
   return end === lowestId(Date.parse(day) + DAY);

@@ -105,11 +105,11 @@ async function insertNew(
   rows: ReadonlyArray<LedgerRow>,
   sets: LedgerSets,
 ): Promise<ReadonlyArray<LedgerRow>> {
-  const values = toColumns(rows, sets.idOf);
-  const [first] = await query<InsertResult>(INSERT, values);
+  const values = toRowColumns(rows, sets.idOf);
+  const [first] = await query<InsertResult>(INSERT_ROWS, values);
   const absent = first?.absent.length ? among(sortSets(sets.of(rows)), new Set(first.absent)) : [];
   await insertSets(query, instanceUid, absent);
-  const [row] = absent.length === 0 ? [first] : await query<InsertResult>(INSERT, values);
+  const [row] = absent.length === 0 ? [first] : await query<InsertResult>(INSERT_ROWS, values);
   if (row === undefined || row.newKeys === null) return rows;
   const newKeys = new Set(row.newKeys);
   return rows.filter(({ id, kind }) => newKeys.delete(id + kind));
@@ -126,7 +126,7 @@ interface InsertResult {
  * transaction. The bounds of the ids exclude the other days. `is null`, not `not exists`: each set is looked up in its
  * index, however many sets the day has.
  */
-export const INSERT = `
+export const INSERT_ROWS = `
 with t as materialized (
   select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
     $9::bigint[]) as t (id, set_id, kind, cost, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens, settled_at)),
@@ -184,8 +184,8 @@ usage as (
 update gateway_operator.store_epoch set store_calls = $21
 where (select count(*) from usage) >= 0 and instance_uid = $19 and epoch = $20 and store_calls < $21`;
 
-/** One array per column of `INSERT`, and the bounds of the sets. */
-export function toColumns(rows: ReadonlyArray<LedgerRow>, setIdOf: LedgerSets['idOf']): ReadonlyArray<unknown> {
+/** One array per column of `INSERT_ROWS`, and the bounds of the sets. */
+export function toRowColumns(rows: ReadonlyArray<LedgerRow>, setIdOf: LedgerSets['idOf']): ReadonlyArray<unknown> {
   const setIds = rows.map(setIdOf);
   return [
     literal(rows, ({ id }) => id),

@@ -204,7 +204,7 @@ async function rowsOf(
   accounts: ReadonlyArray<string>,
 ): Promise<ReadonlyArray<readonly [string, AccountRow]>> {
   const sorted = accounts.toSorted();
-  const rows = await query<Row>(ROWS, [instanceUid, sorted, sorted[0], sorted.at(-1)]);
+  const rows = await query<Row>(ACCOUNT_ROWS, [instanceUid, sorted, sorted[0], sorted.at(-1)]);
   return rows.map(({ account, bookedBatch, callNumber, ...flags }) => [
     account,
     { bookedBatch: Number(bookedBatch), callNumber: Number(callNumber), ...flags },
@@ -218,7 +218,7 @@ interface Row extends Pick<AccountRow, 'isClosed' | 'isCharged' | 'isClosing'> {
 }
 
 /** The bounds of the ids exclude the days that cannot contain them. */
-export const ROWS = `
+export const ACCOUNT_ROWS = `
 select account::text, booked_batch::text as "bookedBatch", call_number::text as "callNumber", closed_at is not null as "isClosed",
   coalesce(closing = 'done', false) and "isInEpoch" as "isCharged", coalesce(closing = 'begun', false) and "isInEpoch" as "isClosing"
 from gateway_operator.account cross join lateral (select coalesce(closed_at >= (

@@ -23,8 +23,8 @@ const MAX_CHARACTERS = 5_000_000;
 
 /**
  * The sets that this process has seen in PostgreSQL. A known set is neither hashed nor looked for before a booking. It
- * may be gone nevertheless (a failover to a late replica, a day that a person dropped): `INSERT` of each booking finds
- * that out, in its transaction.
+ * may be gone nevertheless (a failover to a late replica, a day that a person dropped): `INSERT_ROWS` of each booking
+ * finds that out, in its transaction.
  */
 export function createKnownSets() {
   // Without `max`, which would take 3 ms to make: on Workers each request has its own.

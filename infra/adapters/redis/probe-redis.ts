@@ -7,7 +7,7 @@ import { AnswerRefused, MAX_REPLY } from '../backends/reply-memory.ts';
 import { metaKey } from './counter-store.ts';
 import { createOpenConnections } from './open-connections.ts';
 import { connectPrimary, ServerUnusable } from './primary.ts';
-import { inProbeTime, PROBE_TIMEOUT, WRITE } from './probe-upstash.ts';
+import { inProbeTime, PROBE_TIMEOUT, WRITE_PROBE } from './probe-upstash.ts';
 
 export async function probeRedis(address: RedisAddress, instanceUid: string): Promise<StoreHealth> {
   const store = `Redis at ${toServerText(address)}`;
@@ -27,7 +27,7 @@ export async function probeRedis(address: RedisAddress, instanceUid: string): Pr
     const policy = await evictionPolicy(() => redis.config('GET', 'maxmemory-policy'));
     if (policy !== undefined && policy !== 'noeviction') return evicts(store, policy);
     // A key that is new shows whether the slot is moving.
-    await redis.eval(WRITE, 1, `{${instanceUid}}:probe:${randomUUID()}`);
+    await redis.eval(WRITE_PROBE, 1, `{${instanceUid}}:probe:${randomUUID()}`);
     return { ok: true };
   };
   try {

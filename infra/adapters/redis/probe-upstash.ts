@@ -10,7 +10,7 @@ import { openUpstash } from './upstash.ts';
 export const PROBE_TIMEOUT = 1800;
 export const inProbeTime = <T>(work: Promise<T>): Promise<T> =>
   withTimeout(processTimer, PROBE_TIMEOUT, 'the server', work);
-export const WRITE = `return redis.call('SET', KEYS[1], '1', 'PX', '1000')`;
+export const WRITE_PROBE = `return redis.call('SET', KEYS[1], '1', 'PX', '1000')`;
 
 /** Upstash does not report its eviction policy; eviction is off by default. */
 export async function probeUpstash(
@@ -20,7 +20,7 @@ export async function probeUpstash(
 ): Promise<StoreHealth> {
   try {
     const { evaluate } = openUpstash(connection, { fetch, maxReply: MAX_REPLY });
-    await inProbeTime(evaluate(WRITE, `{${instanceUid}}:probe`, []));
+    await inProbeTime(evaluate(WRITE_PROBE, `{${instanceUid}}:probe`, []));
     return { ok: true };
   } catch (error) {
     if (error instanceof AnswerRefused)

@@ -3,7 +3,13 @@ import { setImmediate } from 'node:timers/promises';
 import type { ArchivedDays, ArchivedFile, ArchiveLease } from '#adapters/postgres/archived-days.ts';
 import { idAfter } from '#adapters/postgres/archived-rows.ts';
 import type { DropCheck } from '#adapters/postgres/partitions.ts';
-import { type Archive, type ArchivedRow, hasFigures, type RowFigures, type RowFormat } from '#core/ports/archive.ts';
+import {
+  type Archive,
+  type ArchivedRow,
+  haveSameFigures,
+  type RowFigures,
+  type RowFormat,
+} from '#core/ports/archive.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Log } from '#core/ports/telemetry.ts';
 
@@ -55,7 +61,7 @@ export async function writeFiles(context: ArchiveContext, now: () => Millis): Pr
 
 /** Rows of an old day may have come: the charges of closed accounts, corrections, an old journal. */
 async function compareFile({ days, lease }: ArchiveContext, file: ArchivedFile, figures: RowFigures): Promise<boolean> {
-  return hasFigures(await days.figures(file), figures)
+  return haveSameFigures(await days.figures(file), figures)
     ? days.recordCompared(lease, file)
     : days.recordIncomplete(lease, file);
 }
@@ -169,5 +175,5 @@ async function hasRows({ archive, format, lease, time }: ArchiveContext, file: A
   if (bytes === undefined) return false;
   // A file that cannot be read has no rows.
   const found = await format.figuresOf(bytes).catch(() => undefined);
-  return found !== undefined && hasFigures(found, figures);
+  return found !== undefined && haveSameFigures(found, figures);
 }
