@@ -158,7 +158,7 @@ export function createEndedAccounts(context: LedgerContext): EndedAccounts {
       // An account that could not be closed is named again by a later reply.
       ended.delete(account);
       try {
-        if ((await closeEnded(context, own.epoch, account)) === 'wentBack') context.membership.leave('wentBack');
+        if ((await closeEnded(context, own.epoch, account)) === 'wentBack') context.membership.rejoin('wentBack');
         pauses.delete(account);
       } catch (error) {
         if (own.isStopped) break;

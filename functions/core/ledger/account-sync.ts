@@ -70,7 +70,7 @@ export function createSync(context: LedgerContext): AccountSync {
   const run = (): void => {
     if (!isReady()) return;
     clear();
-    leaveOnError(() => {
+    rejoinOnError(() => {
       pending ??= composeNext();
       isRenewal = false;
       if (pending !== undefined) void send(pending);
@@ -96,7 +96,7 @@ export function createSync(context: LedgerContext): AccountSync {
     if (reply.outcome === 'failed') return onFailure(reply.cause);
     pending = undefined;
     pause = FIRST_PAUSE;
-    leaveOnError(() => {
+    rejoinOnError(() => {
       applyReply(sending, reply);
       next();
     });
@@ -113,15 +113,15 @@ export function createSync(context: LedgerContext): AccountSync {
     sendWithin(0);
   };
   /**
-   * Leaves the account after an error: composing a call and applying its reply change many figures, which an error
+   * Joins with a new account after an error: composing a call and applying its reply change many figures, which an error
    * leaves wrong. A new account counts them again.
    */
-  const leaveOnError = (work: () => void): void => {
+  const rejoinOnError = (work: () => void): void => {
     try {
       work();
     } catch (error) {
       logFailure(context, 'call', error);
-      context.membership.leave('error');
+      context.membership.rejoin('error');
     }
   };
   /** Sends one call. `knownStoreCalls`: as it was when this call was first sent. */
@@ -158,8 +158,8 @@ export function createSync(context: LedgerContext): AccountSync {
       waiter.isInCall = false;
       context.waitQueue.addToNextCall(waiter);
     }
-    if (reply.outcome === 'epoch') context.membership.leave('epoch');
-    else if (reply.outcome === 'stale') context.membership.leave(reply.why);
+    if (reply.outcome === 'epoch') context.membership.rejoin('epoch');
+    else if (reply.outcome === 'stale') context.membership.rejoin(reply.why);
     else {
       applyRefused(account, sent);
       // The two clocks may disagree about the edge of a window for a moment.

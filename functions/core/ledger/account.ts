@@ -10,10 +10,10 @@ import { type CounterState, type Counters, createCounters, resetFigures } from '
 import { createRequests, type EndedRequest, type LiveReservation, limitsOf, type Requests } from './requests.ts';
 
 /**
- * The reason why an account is left: another process has frozen, closed or finished it, the store is in another epoch
- * or has gone back in time, or our own error has left the account half changed.
+ * The reason why a process needs another account: another process has frozen, closed or finished the present account,
+ * the store is in another epoch or has gone back in time, or our own error has left the account half changed.
  */
-export type LeaveReason = 'accountClosed' | 'epoch' | 'wentBack' | 'error';
+export type RejoinReason = 'accountClosed' | 'epoch' | 'wentBack' | 'error';
 
 /**
  * The state of the store as a process knows it, as plain data: on Workers, all requests of an isolate share this data,

@@ -120,7 +120,7 @@ async function bookSealed(context: LedgerContext): Promise<void> {
   const rows = account.requests.in('sealedBatch').map(({ row }) => row);
   const outcome = await book(context, { epoch, account: { id, batch, callNumber }, rows });
   if (account.id !== id) return;
-  if (outcome !== 'booked') return context.membership.leave(outcome === 'tooLate' ? 'accountClosed' : outcome);
+  if (outcome !== 'booked') return context.membership.rejoin(outcome === 'tooLate' ? 'accountClosed' : outcome);
   account.requests.move('sealedBatch', 'booked');
   account.bookedBatchNumber = batch;
   dropPreviousAccounts(context);

@@ -12,7 +12,7 @@ import type { LedgerReader } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { Log, Metrics } from '../ports/telemetry.ts';
-import type { Account, KnownStore, LeaveReason, StoreCalls } from './account.ts';
+import type { Account, KnownStore, RejoinReason, StoreCalls } from './account.ts';
 import type { DoneReply, PendingCall } from './account-call.ts';
 import type { CounterState, WaitingRequest } from './counters.ts';
 
@@ -175,7 +175,7 @@ export interface Membership {
    */
   start(): Promise<void>;
   /** Admits nothing any more in this account, and joins the epoch again, with a new account. */
-  leave(why: LeaveReason): void;
+  rejoin(why: RejoinReason): void;
   /** Called every two seconds. */
   sendHeartbeat(): void;
   /** Resolves when a ledger that stops opens no account any more. Never rejects. */

@@ -9,7 +9,7 @@ import {
   type Account,
   addUnreservedRequest,
   type KnownStore,
-  type LeaveReason,
+  type RejoinReason,
   recordStoreCalls,
   STOPPED_REASON,
 } from './account.ts';
@@ -66,16 +66,16 @@ export function createMembership(context: LedgerContext): Membership {
     }
   };
   const retryLater = (): void => {
-    if (!account.isStopping) cancel = timer(RETRY_DELAY, () => void rejoin());
+    if (!account.isStopping) cancel = timer(RETRY_DELAY, () => void tryToJoin());
   };
-  const rejoin = (): Promise<void> => {
+  const tryToJoin = (): Promise<void> => {
     cancel();
     joining ??= account.isStopping ? Promise.reject(new Error(STOPPED_REASON)) : joinOnce();
     joining.catch(() => undefined);
     return joining;
   };
 
-  const leave = (reason: LeaveReason): void => {
+  const rejoin = (reason: RejoinReason): void => {
     if (!account.isOpen) return;
     Object.assign(account, {
       isOpen: false,
@@ -97,7 +97,7 @@ export function createMembership(context: LedgerContext): Membership {
     context.sync.reset();
     // The next replies might fail in the same way, so the process joins later.
     if (reason === 'error') retryLater();
-    else rejoin();
+    else tryToJoin();
     if (reason === 'accountClosed') notifyAccountClosed(context);
   };
 
@@ -106,12 +106,12 @@ export function createMembership(context: LedgerContext): Membership {
     const state = await epochs.heartbeat(processName, account.joinedEpoch);
     heartbeats.succeeded();
     if (account.id !== id) return;
-    if (state.epoch !== epoch || !state.isOpen) leave('epoch');
+    if (state.epoch !== epoch || !state.isOpen) rejoin('epoch');
     else recordStoreCalls(account.knownStore, epoch, state.storeCalls);
   };
 
   return {
-    leave,
+    rejoin,
     /** After a failure the join is repeated automatically. */
     async start(): Promise<void> {
       if (account.isOpen) return;
@@ -122,7 +122,7 @@ export function createMembership(context: LedgerContext): Membership {
       const records = isJournalRead ? [] : await journal.replay();
       if (!isJournalRead) recover(context, records);
       isJournalRead = true;
-      await rejoin();
+      await tryToJoin();
       if (knownStoreOfIsolate !== undefined) knownStoreOfIsolate.checkedAt = context.intervalClock.now();
     },
     sendHeartbeat(): void {

@@ -451,7 +451,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'an account that our own error leaves half changed continues',
     scenario: { faults: { error: 1 } },
-    edits: [{ file: `${CORE}/account-sync.ts`, line: "context.membership.leave('error');", becomes: ';' }],
+    edits: [{ file: `${CORE}/account-sync.ts`, line: "context.membership.rejoin('error');", becomes: ';' }],
   },
   {
     name: 'accounts of the dead that nobody closes',
