@@ -133,7 +133,7 @@ Budgeted API keys for language models, handed out with \`kubectl\`.
 helm install gateway-operator . --namespace gateway-operator --create-namespace --set image.repository=registry.example.com/gateway-operator
 \`\`\`
 
-[docs/install/kubernetes.md](../../../docs/install/kubernetes.md) describes installing, upgrading and removing the release, [docs/install/quickstart.md](../../../docs/install/quickstart.md) a first paid call.
+[docs/install/kubernetes.md](../../../docs/install/kubernetes.md) describes installing, upgrading and removing the release, [docs/install/quickstart.md](../../../docs/install/quickstart.md) a first charged call.
 
 ## Values
 

@@ -34,6 +34,11 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
   { pattern: /\bhint(s|ed)?\b/i, places: EVERYWHERE, use: 'trigger', allowed: /writeEarlyHints/ },
   { pattern: /\bpayers?\b/i, places: EVERYWHERE, use: 'charged scope' },
   { pattern: /\b(unpaid|paid (call|for)|pay for)\b/i, places: NAMES, use: 'charged' },
+  { pattern: /\b(un)?paid (call|completion|request)s?\b/i, places: TEXT, use: 'charged' },
+  // Records of the journal are dropped, figures of an account forgotten, and the account itself is finished.
+  { pattern: /\bfinished (records?|bytes|lines?)\b/i, places: EVERYWHERE, use: 'dropped' },
+  { pattern: /\bforget account\b/i, places: NAMES, use: 'finishAccount, forgetFigures' },
+  { pattern: /\b(reported amount|leave reason)\b/i, places: NAMES, use: 'PendingAmount, spendOfAll; RejoinReason' },
   // The verb is right: "the process books its rows".
   {
     pattern: /\b(the|its|our|their|all|these|of|with|in|into|from) books\b/i,

@@ -53,7 +53,7 @@ export async function prepareWorkers(world: TestWorld, { makeCall, snapshot }: D
       start: one('reconcile', { bindings: { ...common, GATEWAY_PROCESSES: 'one' } }),
       first: resync,
     },
-    { name: 'gateway, a paid completion', start: gateway, first: makeCall },
+    { name: 'gateway, a charged completion', start: gateway, first: makeCall },
   ];
   const stop = async () => {
     upstash.stop();

@@ -84,7 +84,7 @@ async function prepare(world: TestWorld) {
       start: starts('reconcile', { KUBECONFIG, RECONCILE_TOKEN, GATEWAY_PROCESSES: 'one' }),
       first: resync,
     },
-    { name: 'gateway, a paid completion', start: starts('gateway', { ...mounts }), first: makeCall },
+    { name: 'gateway, a charged completion', start: starts('gateway', { ...mounts }), first: makeCall },
   ];
   return { onNode, makeCall, snapshot: readFileSync(mounts.SNAPSHOT_FILE, 'utf8') };
 }

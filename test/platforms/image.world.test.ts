@@ -69,7 +69,7 @@ describeUnless(why, 'the image', () => {
   const statusOf = async (kind: string, name: string) =>
     (await world.cluster.get(resourceOf(kind), 'default', name))?.status as Record<string, unknown> | undefined;
 
-  test('its five programs install, admit, serve a paid completion and are removed, from their compile cache', async () => {
+  test('its five programs install, admit, serve a charged completion and are removed, from their compile cache', async () => {
     const reconcile = start('reconcile', { RECONCILE_TOKEN, GATEWAY_PROCESSES: 'one' });
     const RECONCILE_URL = await addressOf(reconcile);
     const { code, stderr, stdout } = await start('trigger', { RECONCILE_URL, RECONCILE_TOKEN }).ended;

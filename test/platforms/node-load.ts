@@ -1,4 +1,4 @@
-// Load on an installation: paid calls of a gateway, and writes that admission reviews. Each must succeed.
+// Load on an installation: charged calls of a gateway, and writes that admission reviews. Each must succeed.
 import { setTimeout as pause } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import OpenAI from 'openai';

@@ -45,7 +45,7 @@ describeUnless(why, 'real Pods', () => {
     const address = (await rig.kubectl(`-n ${namespace} get service ${service} -o jsonpath={.spec.clusterIP}`)).trim();
     return { apiKey: await node.keyIn(namespace, secret), baseURL: await rig.reach(`${address}:80`) };
   };
-  /** Paid calls of the team's gateway, and writes of the ten keys. */
+  /** Charged calls of the team's gateway, and writes of the ten keys. */
   const startTeamLoad = async () => {
     const load = startLoad({ rig, keys: KEYS, ...(await open('team', 'team-gateway', 'team-key')) });
     onTestFinished(async () => void (await load.stop()));
@@ -286,7 +286,7 @@ describeUnless(why, 'real Pods', () => {
   );
 
   test(
-    'kill -9 of a gateway in the middle of paid requests loses nothing that the provider has billed',
+    'kill -9 of a gateway in the middle of charged requests loses nothing that the provider has billed',
     async () => {
       const team = client(await open('team', 'team-gateway', 'team-key'));
       /** The provider's bill: each reported reply, and at least the prompt of each that it was told to stop. */

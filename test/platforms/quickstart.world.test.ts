@@ -30,11 +30,11 @@ describeUnless(why, 'the quickstart', () => {
   }, 180_000);
   afterAll(() => rig?.stop());
 
-  test('by the page: installed, a paid call by the check, and one by hand', async () => {
+  test('by the page: installed, a charged call by the check, and one by hand', async () => {
     const began = performance.now();
     await rig.type(documented(PAGE, 'install'), desk);
     const output = await rig.type(documented(PAGE, 'check'), desk);
-    process.stdout.write(`  seen: ${Math.round(performance.now() - began)} ms from helm install to a paid call\n`);
+    process.stdout.write(`  seen: ${Math.round(performance.now() - began)} ms from helm install to a charged call\n`);
     expect(output).toContain('admission answers: admission webhook "mutate.gateway-operator.dev" denied the request');
     expect(output).toMatch(/^spend {3}\$0 before, \$0\.\d+ after this call$/m);
     const byHand = await rig.type(documented(PAGE, 'call'), desk);
