@@ -63,16 +63,16 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     },
     /**
      * Drops whole days of ledger rows, except the current day and a number of days before it (`forever`: drops none);
-     * returns them. `now`: the caller's clock. A day for which `check` is false stays. Then the sums, claims and values
-     * leave that nothing needs: sums of windows in force stay. After the time `isOver`, the rest of these is left to the
-     * next call.
+     * returns them. `now`: the caller's clock. A day for which `check` is false stays. Then deletes sums, claims and
+     * values that nothing needs; sums of current windows stay. When `isOver` returns true, the rest of this is left to
+     * the next call.
      */
     dropDays: async (keptDays: number | 'forever', now: Millis, options: DropOptions = {}) => {
       const { check, isOver = () => false, ...ofRetired } = options;
       const isForever = keptDays === 'forever';
       const dropped = isForever ? [] : await partitions.drop(session, { keptDays, now, check, isOver });
-      const then = () => forgetRetired(session, { now, isOver, ...ofRetired });
-      await forgetOldSums(session, { isForever, now, isOver, then });
+      const forgetUnneeded = () => forgetRetired(session, { now, isOver, ...ofRetired });
+      await forgetOldSums(session, { isForever, now, isOver, forgetUnneeded });
       return dropped;
     },
   });

@@ -43,7 +43,7 @@ interface CountedHour {
 /** The spend in parts of hours. */
 export type CountedHours = ReadonlyMap<string, CountedHour>;
 
-/** The hours of the parts, with all times at which a part of the hour begins or ends. */
+/** An hour of a scope, with all times at which one of the parts in it begins or ends. */
 interface HourTimes {
   readonly scopeId: ScopeId;
   readonly hour: number;
@@ -52,8 +52,8 @@ interface HourTimes {
 
 /**
  * Counts parts of hours. Each hour of a scope is read once, however many parts it has, by statements of its own: a busy
- * hour takes a tenth of a second for 360,000 ledger rows, whoever has them. `known`: hours that were counted before; those
- * to which nothing was booked since are not read again.
+ * hour takes a tenth of a second for 360,000 ledger rows of all scopes together. `known`: hours that were counted
+ * before; those to which nothing was booked since are not read again.
  */
 export async function countHours(
   query: Query,
@@ -137,7 +137,7 @@ const OF_DAY = 's.id >= $4::uuid and s.id < $5::uuid';
 /**
  * If all scopes together have at most `MAX_ROWS` ledger rows in the hour, these are read, and the set of each is looked
  * up. Else the rows of the scope are found by its sets of the day; if these are more than `MAX_ROWS`, the rows of the
- * hour are read even so. Each way costs the same for any number of sets and of rows of other hours, also if PostgreSQL
+ * hour are read instead. Each way costs the same for any number of sets and of rows of other hours, also if PostgreSQL
  * estimates them wrongly.
  */
 const WAY = `

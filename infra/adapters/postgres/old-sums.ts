@@ -1,6 +1,6 @@
-// Sums that no ledger row and no window in force needs: they are deleted once a day, after their days were dropped. If
+// Sums that no ledger row and no current window needs: they are deleted once a day, after their days were dropped. If
 // all ledger rows stay (`RETAIN_DAYS: forever`), their hours stay too, because a recount of any window reads them.
-// Nothing reads the sum of a window that has long ended, so these leave in any case.
+// Nothing reads the sum of a window that ended long ago, so these sums are deleted in any case.
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { hourOf } from './hour-parts.ts';
@@ -16,9 +16,9 @@ const MAX_ROWS = 20_000;
 const KEPT_DAYS = 400;
 
 interface SumBounds {
-  /** Sums and recounts of windows that ended until then leave. */
+  /** Sums and recounts of windows that ended until then are deleted. */
   readonly endedUntil: Millis;
-  /** The first kept day: earlier hours leave. 0: all ledger rows stay. */
+  /** The first kept day: earlier hours are deleted. 0: all ledger rows stay. */
   readonly keptFrom: Millis;
 }
 
@@ -28,17 +28,20 @@ export interface OldSumsOptions {
   /** The caller's clock. The database's clock counts if it is behind. */
   readonly now: Millis;
   readonly isOver: () => boolean;
-  /** Called when all old sums are deleted; false: not done, the next resync calls again. */
-  readonly then: () => Promise<boolean>;
+  /** Deletes what only old sums needed. Called when they are deleted; false: not done, the next resync calls again. */
+  readonly forgetUnneeded: () => Promise<boolean>;
 }
 
 /**
  * Deletes sums and recounts of windows that ended before the first kept day, and turns the hours before it into one
- * opening balance per scope. If all ledger rows stay, sums of windows that ended `KEPT_DAYS` ago leave even so. Does
- * nothing if it was done for this day. If `isOver` returns true, or the process ends meanwhile, the next resync
- * continues. A row that another transaction has locked is left to the next day.
+ * opening balance per scope. If all ledger rows stay, sums of windows that ended `KEPT_DAYS` ago are deleted
+ * nevertheless. Does nothing if it was done for this day. If `isOver` returns true, or the process ends meanwhile, the
+ * next resync continues. A row that another transaction has locked is left to the next day.
  */
-export async function forgetOldSums(session: Session, { isForever, now, isOver, then }: OldSumsOptions): Promise<void> {
+export async function forgetOldSums(
+  session: Session,
+  { isForever, now, isOver, forgetUnneeded }: OldSumsOptions,
+): Promise<void> {
   if (isForever) await session.query(LIMIT, KEEP_FOREVER);
   const [bounds] = await session.query<SumBounds>(LIMIT, UNFINISHED, [isForever ? now : null, KEPT_DAYS]);
   if (bounds === undefined) return;
@@ -47,7 +50,7 @@ export async function forgetOldSums(session: Session, { isForever, now, isOver, 
     if (isDone) scopes = await nextScopes(session, scopes.at(-1) ?? null);
     if (scopes.length > 0 && isOver()) return;
   }
-  if (await then()) await session.query(LIMIT, FINISH, [bounds.endedUntil]);
+  if (await forgetUnneeded()) await session.query(LIMIT, FINISH, [bounds.endedUntil]);
 }
 
 /** The next scopes after `last` that have hours or sums, sorted. */

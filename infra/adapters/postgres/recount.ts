@@ -24,9 +24,9 @@ export const BOOKING_LOCK = 'hashtextextended($1, 7203418867)';
  * remembers the window: rows of that time that are booked later and name another window are added to it too. Whole
  * hours come from `hour_sum`, the edges from the ledger rows of their hours. A window that begins before the first kept
  * day gets all that was spent before that day, with the opening balance (old-sums.ts): too much rather than too little.
- * The time in an id comes from the clock of the process that made the reservation, so a row near an edge may be on either
- * side of it. Only the last window is remembered: a gateway that uses the old policy (for at most 5 s) after that window
- * has ended counts only in the old window.
+ * The time in an id comes from the clock of the process that made the reservation, so a row near an edge may be on
+ * either side of it. Only the last window is remembered: a gateway that uses the old policy (for at most 5 s) after
+ * that window has ended counts only in the old window.
  */
 export async function recount(query: Query, instanceUid: string, recounts: ReadonlyArray<Recount>): Promise<void> {
   const edges = await countEdges(query, recounts);

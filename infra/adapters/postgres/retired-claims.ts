@@ -22,10 +22,10 @@ interface RetiredOptions {
 }
 
 /**
- * Deletes claims that were retired long ago, with their values and sums, and values of other claims that ended long ago.
- * A claim stays while a ledger row names it: its hours stay as long as the row (old-sums.ts). It also stays while a
- * rejected row names it, and while a live VirtualKey is charged to it: `FIND` (policies.ts) reads its policy. Only an
- * adoption makes a retired claim live again, so no window of the others is in force. Returns false if the time is over
+ * Deletes claims that were retired long ago, with their values and sums, and values of other claims that ended long
+ * ago. A claim stays while a ledger row names it: its hours stay as long as the row (old-sums.ts). It also stays while
+ * a rejected row names it, and while a live VirtualKey is charged to it: `FIND` (policies.ts) reads its policy. Only an
+ * adoption makes a retired claim live again, so no window of these claims is current. Returns false if the time is over
  * before all are deleted: call again. Rows that another transaction has locked are left to the next day.
  */
 export async function forgetRetired(
@@ -52,7 +52,7 @@ with deleted as (
   returning 1)
 select count(*)::int as deleted from deleted`;
 
-/** Budgets for models and further windows have no claim: their sums leave with the claim of their VirtualKey. */
+/** Budgets for models and further windows have no claim: their sums are deleted with the claim of their VirtualKey. */
 const FORGET_CLAIMS = `
 with old as materialized (
   select c.scope_id, c.policy from gateway_operator.claim c
