@@ -96,12 +96,24 @@ const tooLarge = ({ path, message }: Huge): Violation => ({
   message,
 });
 
-/** The API server drops nulls before it validates: a member that is null is absent. */
-function withoutNulls(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutNulls);
+/**
+ * The API server drops nulls before it validates: a member that is null is absent. Nearly all specs have none, and are
+ * not copied.
+ */
+const withoutNulls = (value: unknown): unknown => (hasNullMember(value) ? copyWithoutNulls(value) : value);
+
+function copyWithoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copyWithoutNulls);
   if (!isMap(value)) return value;
   const members = Object.entries(value).filter(([, child]) => child !== null);
-  return Object.fromEntries(members.map(([name, child]) => [name, withoutNulls(child)]));
+  return Object.fromEntries(members.map(([name, child]) => [name, copyWithoutNulls(child)]));
+}
+
+function hasNullMember(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value)) return value.some(hasNullMember);
+  for (const child of Object.values(value)) if (child === null || hasNullMember(child)) return true;
+  return false;
 }
 
 const brokenIn = (issue: z.core.$ZodIssue): IssueParams => (issue.code === 'custom' ? (issue.params ?? {}) : {});

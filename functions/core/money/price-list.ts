@@ -50,26 +50,54 @@ export function listingOf(list: string, model: string): PriceRow | undefined {
 function rowOf(list: string, model: string): PriceRow | undefined {
   const name = model.trim().toLowerCase();
   const lists = [list, ...(LISTS[list]?.also ?? [])].values();
-  return lists.map((id) => matchersIn(id).find(({ matches }) => matches(name))?.row).find((row) => row !== undefined);
+  return lists.map((id) => findIn(indexOf(id), name)).find((row) => row !== undefined);
 }
 
 interface Matcher {
-  readonly row: PriceRow;
   matches(name: string): boolean;
 }
 
-/** Matchers by list. The table is a constant, so each list is compiled once. */
-const matchers = new Map<string, ReadonlyArray<Matcher>>();
+/** A list whose rows have places; the first row that matches counts. */
+interface ListIndex {
+  readonly rows: ReadonlyArray<PriceRow>;
+  /** The place of the first row with this name: an instance may have 512 model entries, and most rows are names. */
+  readonly named: ReadonlyMap<string, number>;
+  /** The rows that have other parts than names. */
+  readonly patterns: ReadonlyArray<Matcher & { readonly place: number }>;
+}
 
-function matchersIn(list: string): ReadonlyArray<Matcher> {
-  const known = matchers.get(list) ?? (LISTS[list]?.rows ?? []).map((row) => ({ row, matches: toTest(row.match) }));
-  matchers.set(list, known);
+function findIn({ rows, named, patterns }: ListIndex, name: string): PriceRow | undefined {
+  const place = named.get(name) ?? rows.length;
+  const earlier = patterns.find((pattern) => pattern.place >= place || pattern.matches(name));
+  return rows[Math.min(place, earlier?.place ?? place)];
+}
+
+/** Lists by name. The table is a constant, so each list is compiled once. */
+const indexes = new Map<string, ListIndex>();
+
+function indexOf(list: string): ListIndex {
+  const known = indexes.get(list) ?? toIndex(LISTS[list]?.rows ?? []);
+  indexes.set(list, known);
   return known;
 }
 
+function toIndex(rows: ReadonlyArray<PriceRow>): ListIndex {
+  const named = new Map<string, number>();
+  const patterns = rows.flatMap(({ match }, place) => {
+    const alternatives = match.split(' ');
+    const names = alternatives.filter(isName).map((name) => name.slice(1));
+    for (const name of names) named.set(name, named.get(name) ?? place);
+    const others = alternatives.filter((alternative) => !isName(alternative));
+    return others.length === 0 ? [] : [{ place, matches: toTest(others) }];
+  });
+  return { rows, named, patterns };
+}
+
+const isName = (alternative: string): boolean => alternative.startsWith('=') && !alternative.includes('&');
+
 /** `=gpt-4o ^gpt-4o-2024&*mini`: alternatives, each of parts that must all match. */
-function toTest(match: string): Matcher['matches'] {
-  const alternatives = match.split(' ').map((alternative) => alternative.split('&').map(toPart));
+function toTest(match: ReadonlyArray<string>): Matcher['matches'] {
+  const alternatives = match.map((alternative) => alternative.split('&').map(toPart));
   return (name) => alternatives.some((parts) => parts.every((matches) => matches(name)));
 }
 

@@ -90,6 +90,31 @@ test('a model that writes to the cache is listed with what minutes and an hour c
   });
 });
 
+test('the first row that matches counts, by a name or by a pattern', async () => {
+  const { default: table } = await import('../money/price-table.json', { with: { type: 'json' } });
+  const tests = {
+    '=': (text: string, name: string) => name === text,
+    '^': (text: string, name: string) => name.startsWith(text),
+    $: (text: string, name: string) => name.endsWith(text),
+    '*': (text: string, name: string) => name.includes(text),
+    '/': (text: string, name: string) => new RegExp(text).test(name),
+  };
+  const matches = (match: string, name: string) =>
+    match
+      .split(' ')
+      .some((alternative) =>
+        alternative.split('&').every((part) => tests[part.charAt(0) as keyof typeof tests](part.slice(1), name)),
+      );
+  for (const [list, { rows }] of Object.entries(table.lists).filter(([, { also }]) => also.length === 0)) {
+    const texts = rows.flatMap(({ match }) => match.split(/[ &]/).map((part) => part.slice(1)));
+    for (const name of texts.flatMap((text) => [text, `${text}-mini`, `new-${text}`]).slice(0, 900)) {
+      const first = rows.find(({ match }) => matches(match, name));
+      const listed = first !== undefined && 'price' in first ? first : undefined;
+      expect([list, name, listingOf(list, name)]).toEqual([list, name, listed]);
+    }
+  }
+});
+
 test('every listed price is one that a snapshot may hold', async () => {
   const { default: table } = await import('../money/price-table.json', { with: { type: 'json' } });
   for (const [id, { rows }] of Object.entries(table.lists)) {
