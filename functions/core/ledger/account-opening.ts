@@ -139,9 +139,10 @@ const MAX_LOADS = 5;
 /**
  * Reports everything in the first calls of the account: live reservations whatever the limits are, settlements and
  * corrections, all of a counter in one call. The same call forgets the figures of previous accounts in the counter:
- * until then their escrow stays set aside, so that other processes cannot spend it. Before the epoch is open no spend
- * is reported, since no process reads sums; requests that have ended since then keep their escrow until the epoch is
- * open.
+ * until then their escrow stays set aside, so that other processes cannot spend it. Without that, no limit would be
+ * exceeded, but the counter would have set aside too much until the accounts are forgotten (guarantee 7). Before the
+ * epoch is open no spend is reported, since no process reads sums; requests that have ended since then keep their
+ * escrow until the epoch is open.
  */
 async function reportAll(
   context: LedgerContext,

@@ -4,7 +4,7 @@ import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import { FIGURES_PAGE } from '../../ports/counter-store.ts';
 import type { StartableLedger } from '../ledger.ts';
 import { createProcess, type Failure, IMMORTAL, type Process, slow } from './processes.fixture.ts';
-import { createScenario, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
+import { createScenario, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 /** More than one page, and less than two. */
 const COUNTERS = FIGURES_PAGE + 50;
@@ -165,4 +165,27 @@ describe('an account with more counters than a page', () => {
     expect(Math.max(...sizes)).toBe(FIGURES_PAGE);
     expect(await scenario.store.part.accounts(false, 10)).toEqual([]);
   });
+});
+
+test('a previous account sets nothing aside in a counter from the call on that reports the counter', async () => {
+  const { time, store } = scenario;
+  const team = scopeOf('team', 100n, { kind: 'team' });
+  const [process, other] = [createProcess(), await scenario.start()];
+  const mortal = await scenario.start(process, scenario.folder);
+  const stream = await scenario.take(mortal, 60n, team);
+  mortal.trackStream(stream, () => 10n);
+  await time.advance(2000);
+  // The journal has this, and the store does not: it has 60 set aside, of which 10 are at risk.
+  void mortal.settle(stream, settlementOf(20n));
+  await time.advance(5);
+  process.is.dead = true;
+  const { part } = store;
+  store.part = slow(part, time, (method) => (method === 'forget' ? 1800 : 0));
+  const next = scenario.process(IMMORTAL, scenario.folder);
+  const starting = next.start();
+  await time.advance(100);
+  const { outcome, millis } = await scenario.tryReservation(other, requestOf(80n, team));
+  expect([outcome, Math.floor(millis / 100)]).toEqual(['reserved', 0]);
+  await scenario.ended(starting);
+  expect(await scenario.spent(other, team)).toBe(20n);
 });
