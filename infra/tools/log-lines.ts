@@ -113,6 +113,8 @@ export const WHEN: Readonly<Record<string, string>> = {
     'Before a day is dropped, its files are read back. This file is missing, damaged or another one: check who writes to the folder of [the archive](../operate/archive.md)',
   'cannot write days of ledger rows to the archive; they stay in PostgreSQL':
     '[The archive](../operate/archive.md) refused or did not answer, or PostgreSQL did; `why` has what to check. No day is dropped meanwhile. The next resync continues',
+  'the archive ended with an error (our error)':
+    'A resync of [the archive](../operate/archive.md) ended early. The next one continues, and no day is dropped meanwhile. Report it',
   'cannot list instances of a database':
     'A resync looked in a database for instances that no longer exist in the cluster, and got an error',
   'cannot read an instance': 'Reading what an instance needs failed or took too long. Its objects stay as they are',
