@@ -23,11 +23,14 @@ export const Name = matching(
   'must consist of lower-case letters, digits, `-` and `.`, with a letter or digit at both ends',
 );
 
-export const Namespace = matching(
+/** A DNS label: up to 63 characters without a dot. */
+export const DnsLabel = matching(
   /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/u,
   63,
   'must consist of lower-case letters, digits and `-`, with a letter or digit at both ends',
 );
+
+export const Namespace = DnsLabel;
 
 /** The name of a key of a Secret or a ConfigMap. */
 export const SecretKeyName = matching(/^[-._a-zA-Z0-9]+$/u, 253, 'must consist of letters, digits, `-`, `_` and `.`');
@@ -87,10 +90,12 @@ export const ConnectionRef = z.object({
 export type ConnectionRef = z.output<typeof ConnectionRef>;
 
 /** Model names; an empty list means every model of the instance. */
+export const ModelNames = inAll(32_768, setOf(FreeText, 512));
+
 export const modelNames = (who: string) =>
-  inAll(32_768, setOf(FreeText, 512))
-    .default([])
-    .describe(`The models that the ${who} may use, as exact \`modelName\`s of the instance. Empty means all.`);
+  ModelNames.default([]).describe(
+    `The models that the ${who} may use, as exact \`modelName\`s of the instance. Empty means all.`,
+  );
 
 const LABEL =
   /^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*[/])?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
@@ -113,20 +118,30 @@ export const limits = {
   maxParallelRequests: Limit.optional().describe('Maximum requests in flight at the same time. Default: no limit.'),
 };
 
+export const BUDGET_WINDOWS = ['Rolling', 'Calendar'] as const;
+
+const CALENDAR =
+  'in UTC: `1d` at midnight, `1h` on the hour, `1w` on Monday, `1mo` on the first of the month. Other lengths follow one after the other from 1970-01-01T00:00Z (`36h`, `7d`, `30d`), weeks from Monday 1970-01-05 (`2w`), months from January 1970 (`3mo`: quarters).';
+
+/** The time zone of `Calendar` windows. */
+export const budgetTimeZone = matching(
+  /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+){0,2}$/u,
+  64,
+  'must be the name of a time zone in the IANA database, e.g. "Europe/Berlin"',
+)
+  .optional()
+  .describe(
+    'The time zone of `Calendar` windows of days, weeks and months, e.g. `Europe/Berlin`: they begin at midnight there. Default: UTC.',
+  );
+
+/** The description of `budgetWindow`. `start`: where `Rolling` windows begin. */
+export const budgetWindowText = (who: string, start = `the creation of the ${who}`): string =>
+  `\`Rolling\` windows are counted from ${start}. \`Calendar\` windows begin at the same time for all ${who}s, ${CALENDAR}`;
+
 /** How the windows of a budget are aligned. */
 export const budgetWindows = (who: 'key' | 'user' | 'team') => ({
-  budgetWindow: choice('Rolling', 'Calendar').describe(
-    `\`Rolling\` windows are counted from the creation of the ${who}. \`Calendar\` windows begin at the same time for all ${who}s, in UTC: \`1d\` at midnight, \`1h\` on the hour, \`1w\` on Monday, \`1mo\` on the first of the month. Other lengths follow one after the other from 1970-01-01T00:00Z (\`36h\`, \`7d\`, \`30d\`), weeks from Monday 1970-01-05 (\`2w\`), months from January 1970 (\`3mo\`: quarters).`,
-  ),
-  budgetTimeZone: matching(
-    /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+){0,2}$/u,
-    64,
-    'must be the name of a time zone in the IANA database, e.g. "Europe/Berlin"',
-  )
-    .optional()
-    .describe(
-      'The time zone of `Calendar` windows of days, weeks and months, e.g. `Europe/Berlin`: they begin at midnight there. Default: UTC.',
-    ),
+  budgetWindow: choice(...BUDGET_WINDOWS).describe(budgetWindowText(who)),
+  budgetTimeZone,
 });
 
 /** Fields that a User and a Team have in common: an instance, and a budget that all their keys spend together. */

@@ -8,6 +8,7 @@ import { validate } from '#crds/validation/validate.ts';
 import type { Check, ComparedObject } from './check.ts';
 import * as instanceChecks from './checks/instance.ts';
 import { keySecretFree, templateHarmless, windowBudgets } from './checks/key.ts';
+import * as keyPolicyChecks from './checks/key-policies.ts';
 import * as scopeObjectChecks from './checks/scope-object.ts';
 import * as userChecks from './checks/user.ts';
 import type { FactContext } from './facts/context.ts';
@@ -47,17 +48,21 @@ export const CHAINS: Readonly<Record<KindName, Chain>> = {
     load: () => import('#crds/kinds/gateway-instance.ts'),
     gatherFacts: gatherInstanceFacts,
     withoutFacts: [
-      instanceChecks.sharesNoCredentials, // no two model entries share a Secret, unless the annotation allows it
+      instanceChecks.sharesNoCredentials, //   no two model entries share a Secret, unless the annotation allows it
+      keyPolicyChecks.policyTimeZonesKnown, // the time zones of key policies exist
     ],
     withFacts: [
-      instanceChecks.databaseSecret, //  the Secret and its mapped keys exist
-      instanceChecks.storeSecret, //     the same for the counter store
-      instanceChecks.modelCredentials, // the same for the credentials of each model entry
-      instanceChecks.modelsInUse, //     warns: VirtualKeys are restricted to a removed model
-      instanceChecks.warnOfNoModels, //  warns: an instance without model entries serves nothing
-      instanceChecks.addresses, //       warns: the provider is unknown, and no address is given
-      instanceChecks.prices, //          warns: no VirtualKey can use a model without a price
-      instanceChecks.credentialNames, // warns: no provider reads a credential of this name
+      instanceChecks.databaseSecret, //      the Secret and its mapped keys exist
+      instanceChecks.storeSecret, //         the same for the counter store
+      instanceChecks.modelCredentials, //    the same for the credentials of each model entry
+      keyPolicyChecks.policyModelsServed, // the instance serves every model of its key policies
+      keyPolicyChecks.policyTeamsFound, //   warns: the Team of a key policy is missing, or of another instance
+      keyPolicyChecks.policyBudgets, //      warns: a time zone or an alignment has no effect, or a budget is zero
+      instanceChecks.modelsInUse, //         warns: VirtualKeys are restricted to a removed model
+      instanceChecks.warnOfNoModels, //      warns: an instance without model entries serves nothing
+      instanceChecks.addresses, //           warns: the provider is unknown, and no address is given
+      instanceChecks.prices, //              warns: no VirtualKey can use a model without a price
+      instanceChecks.credentialNames, //     warns: no provider reads a credential of this name
     ],
   }),
   VirtualKey: createChain('VirtualKey', {

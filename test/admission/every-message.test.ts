@@ -58,6 +58,15 @@ const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, un
     }),
     { oldObject: objectOf('GatewayInstance') },
   ],
+  [
+    objectOf('GatewayInstance', {
+      ...GOOD.GatewayInstance,
+      keyPolicies: [
+        { name: 'a', models: ['gpt-4'], teamRef: { name: 'nobody' } },
+        { name: 'b', perKey: { maxBudget: '0', budgetDuration: '1d', budgetTimeZone: 'Europe/Belrin' } },
+      ],
+    }),
+  ],
   [key({ maxBudget: '0' })],
   [key({ budgetTimeZone: 'Europe/Belrin' })],
   [objectOf('Team', { ...GOOD.Team, budgetWindow: 'Calendar', budgetDuration: undefined })],

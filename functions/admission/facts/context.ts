@@ -5,8 +5,10 @@ import { listOf } from '#core/json/json.ts';
 import { type KubeObject, RESOURCES, type Requester, type Resource, toFieldSelector } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import { type InstanceName, isSameInstance } from '#core/rules/instance.ts';
+import type { Reference, ReferenceFacts } from '#core/rules/references.ts';
 import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { ConnectionRef } from '#crds/kinds/shared-fields.ts';
+import { teams, users } from '#crds/names/resources.ts';
 import { isMap, type Json } from '#crds/validation/json-shapes.ts';
 import type { ClusterReads } from '../reads.ts';
 import type { Draft } from '../subject.ts';
@@ -80,3 +82,11 @@ export const belongsTo = (object: KubeObject, instance: InstanceName): boolean =
 };
 export const instanceRefOf = ({ spec }: KubeObject): InstanceName | undefined =>
   ConnectionRef.safeParse(isMap(spec) ? spec.connectionRef : undefined).data?.instanceRef;
+
+export async function findReferred(
+  { kind, namespace, name }: Reference,
+  { cluster }: FactContext,
+): Promise<ReferenceFacts | undefined> {
+  const found = await cluster.get(kind === 'User' ? users : teams, namespace, name);
+  return found && { instance: instanceRefOf(found), isDeleted: !isLive(found) };
+}

@@ -4,6 +4,7 @@ import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { listOf } from '#core/json/json.ts';
 import { namesPrice, type PricedParams } from '#core/models/entry-model.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
+import type { Reference, ReferenceFacts } from '#core/rules/references.ts';
 import {
   createSecretCheck,
   newSecretUses,
@@ -20,6 +21,7 @@ import type { Metadata } from '../subject.ts';
 import {
   belongsTo,
   type FactContext,
+  findReferred,
   findSecret,
   INSTANCE_FIELD,
   MAX_READS,
@@ -48,6 +50,8 @@ export interface InstanceFacts {
   readonly restrictedKeys: ReadonlyArray<RestrictedKey>;
   /** Whether the instance has more VirtualKeys than that page. */
   readonly hasMoreKeys: boolean;
+  /** Teams that policies name, in the order of the policies. */
+  readonly policyTeams: ReadonlyArray<readonly [Reference, ReferenceFacts | undefined]>;
   /** Indexes of model entries without a price: neither their own (for input and output) nor a listed one. */
   readonly unpriced: ReadonlySet<number>;
 }
@@ -59,12 +63,37 @@ export async function gatherInstanceFacts(
   const { metadata, spec } = object;
   const old = object.old();
   const removedModels = old === undefined ? new Set<string>() : servedModels(old).difference(servedModels(spec));
-  const [secrets, keys, unpriced] = await Promise.all([
+  const [secrets, keys, policyTeams, unpriced] = await Promise.all([
     findInSecrets(object, context),
     findRestricted(metadata, removedModels, context),
+    findPolicyTeams(metadata, spec, context),
     findUnpriced(spec),
   ]);
-  return { secrets, removedModels, ...keys, unpriced };
+  return { secrets, removedModels, ...keys, policyTeams, unpriced };
+}
+
+/** Each Team is read once, however many policies name it. */
+async function findPolicyTeams(
+  { namespace }: Metadata,
+  { keyPolicies = [] }: GatewayInstanceSpec,
+  context: FactContext,
+): Promise<InstanceFacts['policyTeams']> {
+  const references = keyPolicies.flatMap(({ teamRef }, index): Reference[] =>
+    teamRef === undefined
+      ? []
+      : [{ kind: 'Team', path: `spec.keyPolicies[${index}].teamRef.name`, name: teamRef.name, namespace }],
+  );
+  const teamsByName = Map.groupBy(references, ({ name }) => name).values();
+  const found = await mapConcurrent(
+    [...teamsByName],
+    async (sameTeam) => {
+      const [first] = sameTeam;
+      const facts = first && (await findReferred(first, context));
+      return sameTeam.map((reference) => [reference, facts] as const);
+    },
+    MAX_READS,
+  );
+  return found.flat();
 }
 
 /**

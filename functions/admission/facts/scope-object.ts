@@ -20,9 +20,9 @@ import type { Metadata } from '../subject.ts';
 import {
   belongsTo,
   type FactContext,
+  findReferred,
   findSecret,
   INSTANCE_FIELD,
-  instanceRefOf,
   isLive,
   MAX_READS,
   servedModels,
@@ -177,14 +177,6 @@ async function findHolder(
 function isWaiting({ status }: KubeObject): boolean {
   const conditions = isMap(status) && Array.isArray(status.conditions) ? status.conditions : [];
   return conditions.some((one) => isMap(one) && one.type === 'Ready' && one.reason === ('AliasTaken' satisfies Reason));
-}
-
-async function findReferred(
-  { kind, namespace, name }: Reference,
-  { cluster }: FactContext,
-): Promise<ReferenceFacts | undefined> {
-  const found = await cluster.get(kind === 'User' ? users : teams, namespace, name);
-  return found && { instance: instanceRefOf(found), isDeleted: !isLive(found) };
 }
 
 async function findForeignSecret(

@@ -21,8 +21,9 @@ export const toServedModels = (models: Iterable<string>, didYouMean: DidYouMean)
   return { has: (name) => served.has(name), names: [...served], didYouMean };
 };
 
+/** `path`: that of the list. */
 export function modelsServed(
-  { models }: { readonly models: ReadonlyArray<string> },
+  { models, path: list = 'spec.models' }: { readonly models: ReadonlyArray<string>; readonly path?: string },
   instance: InstanceName,
   served: ServedModels,
 ): ReadonlyArray<Finding<'ModelNotServed'>> {
@@ -30,7 +31,7 @@ export function modelsServed(
   return models.flatMap((model, index): Finding<'ModelNotServed'>[] => {
     if (served.has(model)) return [];
     const message = `${must}${remedy(model, index, served)}`;
-    const path = `spec.models[${index}]`;
+    const path = `${list}[${index}]`;
     return [{ rule: 'ModelNotServed', type: 'Not found', path, value: model, message, effect: 'refuse' }];
   });
 }

@@ -125,6 +125,39 @@ const routes: Readonly<Record<string, Edit>> = {
   'ingress.annotations': leads('ingress', ingress, { annotations: { eight: '8' } }),
   'ingress.url': leads('ingress', ingress, { url: 'https://eight.example.com' }),
 };
+const policy = (change: Spec): Edit => optional('keyPolicies', [{ name: 'seven', ...change }]);
+const policyBudget = { maxBudget: '7', budgetDuration: '7d' };
+const expects = (change: Spec): Edit =>
+  policy({ namespaceSelector: { matchExpressions: [{ ...expression, ...change }] }, perNamespace: policyBudget });
+const keyPolicies: Readonly<Record<string, Edit | string>> = {
+  'keyPolicies[].name': policy({}),
+  'keyPolicies[].namespaceSelector.matchLabels': policy({
+    namespaceSelector: selector,
+    perNamespace: policyBudget,
+  }),
+  'keyPolicies[].namespaceSelector.matchExpressions[].key': expects({ key: 'x' }),
+  'keyPolicies[].namespaceSelector.matchExpressions[].operator': expects({ operator: 'NotIn' }),
+  'keyPolicies[].namespaceSelector.matchExpressions[].values': expects({}),
+  'keyPolicies[].require': policy({ require: ['teamRef'] }),
+  'keyPolicies[].models': policy({ models: ['small'] }),
+  'keyPolicies[].teamRef.name': policy({ teamRef: { name: 'research' } }),
+  ...Object.fromEntries(
+    ['perNamespace', 'perKey'].flatMap((part) =>
+      Object.entries({
+        maxBudget: policyBudget,
+        budgetDuration: { ...policyBudget, budgetDuration: '1d' },
+        budgetWindow: { ...policyBudget, budgetWindow: 'Calendar' },
+        budgetTimeZone: { ...policyBudget, budgetWindow: 'Calendar', budgetTimeZone: 'Asia/Tokyo' },
+        rpmLimit: { rpmLimit: 7, tpmLimit: 7, maxParallelRequests: 7 },
+        tpmLimit: 'together with rpmLimit',
+        maxParallelRequests: 'together with rpmLimit',
+      }).map(([field, fields]) => [
+        `keyPolicies[].${part}.${field}`,
+        typeof fields === 'string' ? fields : policy({ [part]: fields }),
+      ]),
+    ),
+  ),
+};
 /** Fields without an edit: the CRD refuses it, or it is part of another edit. */
 const NEVER = 'never changes';
 
@@ -207,6 +240,7 @@ export const EDITS: Readonly<Record<KindName, Readonly<Record<string, Edit | str
     'allowedNamespaces.selector.matchExpressions[].values': selects({
       matchExpressions: [{ ...expression, values: ['b'] }],
     }),
+    ...keyPolicies,
     keyValueInStatus: optional('keyValueInStatus', 'Redacted'),
     storeResponses: optional('storeResponses', true),
     blockedMessage: optional('blockedMessage', 'Ask in #ai-platform.'),

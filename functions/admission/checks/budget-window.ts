@@ -1,0 +1,42 @@
+// Findings about the window of one budget: its time zone, its alignment, a budget of zero.
+
+import { parseMoney } from '#core/money/money.ts';
+import { isTimeZone } from '#core/money/time-zone.ts';
+import type { Finding } from '#core/rules/finding.ts';
+
+/** The fields of a budget; `path`: that of the object that has them. */
+export interface BudgetFields {
+  readonly path: string;
+  readonly maxBudget?: string | undefined;
+  readonly budgetDuration?: string | undefined;
+  readonly budgetWindow?: 'Rolling' | 'Calendar' | undefined;
+  readonly budgetTimeZone?: string | undefined;
+}
+
+export function unknownTimeZone({ path, budgetTimeZone: value = 'UTC' }: BudgetFields): Finding[] {
+  if (isTimeZone(value)) return [];
+  const message = 'must be a time zone of the IANA database; write its name, e.g. "Europe/Berlin"';
+  return [
+    { rule: 'TimeZoneUnknown', path: `${path}.budgetTimeZone`, type: 'Not found', value, message, effect: 'refuse' },
+  ];
+}
+
+export function unusedTimeZone({ path, budgetTimeZone: value, budgetWindow }: BudgetFields): Finding[] {
+  if (value === undefined || budgetWindow === 'Calendar') return [];
+  const message = 'has no effect on Rolling windows; set budgetWindow: Calendar, or remove it';
+  return [{ rule: 'TimeZoneUnused', path: `${path}.budgetTimeZone`, value, message, effect: 'warn' }];
+}
+
+export function unusedCalendar({ path, maxBudget, budgetDuration, budgetWindow: value }: BudgetFields): Finding[] {
+  const missing = Object.entries({ maxBudget, budgetDuration }).filter(([, field]) => field === undefined);
+  if (value !== 'Calendar' || missing.length === 0) return [];
+  const message = `has no effect without ${missing.map(([name]) => name).join(' and ')}; add ${missing.length === 1 ? 'it' : 'them'}, or remove budgetWindow`;
+  return [{ rule: 'CalendarUnused', path: `${path}.budgetWindow`, value, message, effect: 'warn' }];
+}
+
+export function zeroBudgetAt(path: string, value: string | undefined): Finding[] {
+  if (value === undefined || parseMoney(value) !== 0n) return [];
+  const message =
+    'a budget of zero is spent from the start, so every request that is charged to it is refused, even one for a free model; raise it';
+  return [{ rule: 'ZeroBudget', path: `${path}.maxBudget`, value, message, effect: 'warn' }];
+}

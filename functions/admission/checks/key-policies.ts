@@ -1,0 +1,48 @@
+// Checks of `spec.keyPolicies` of an instance: time zones, models, Teams, and budgets that limit nothing or everything.
+
+import type { Finding } from '#core/rules/finding.ts';
+import { modelsServed, toServedModels } from '#core/rules/models.ts';
+import { referenceFound } from '#core/rules/references.ts';
+import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
+import type { Check } from '../check.ts';
+import type { InstanceFacts } from '../facts/instance.ts';
+import { type BudgetFields, unknownTimeZone, unusedCalendar, unusedTimeZone, zeroBudgetAt } from './budget-window.ts';
+
+type InstanceCheck = Check<GatewayInstanceSpec, InstanceFacts>;
+
+export const policyTimeZonesKnown: Check<GatewayInstanceSpec> = ({ spec }) => budgetsOf(spec).flatMap(unknownTimeZone);
+
+/** A policy with a model that nobody serves would leave its keys without any. */
+export const policyModelsServed: InstanceCheck = ({ metadata: { namespace, name = '' }, spec, didYouMean }) => {
+  const { keyPolicies = [] } = spec;
+  const served = toServedModels(
+    spec.models.map(({ modelName }) => modelName),
+    didYouMean,
+  );
+  return keyPolicies.flatMap(({ models = [] }, index) =>
+    modelsServed({ models, path: `spec.keyPolicies[${index}].models` }, { namespace, name }, served),
+  );
+};
+
+/** A Team needs its instance first, so a missing Team is a warning. */
+export const policyTeamsFound: InstanceCheck = ({ metadata: { namespace, name = '' }, facts: { policyTeams } }) =>
+  policyTeams.flatMap(([reference, found]): Finding[] => {
+    const finding = referenceFound(reference, found, { namespace, name });
+    if (finding === undefined) return [];
+    const message = `${finding.message}. Until then the keys of this policy's namespaces are refused (403 key_blocked)`;
+    return [{ ...finding, message, effect: 'warn' }];
+  });
+
+export const policyBudgets: InstanceCheck = ({ spec }) =>
+  budgetsOf(spec).flatMap((budget) => [
+    ...unusedTimeZone(budget),
+    ...unusedCalendar(budget),
+    ...zeroBudgetAt(budget.path, budget.maxBudget),
+  ]);
+
+const budgetsOf = ({ keyPolicies = [] }: GatewayInstanceSpec): BudgetFields[] =>
+  keyPolicies.flatMap(({ perNamespace, perKey }, index) =>
+    Object.entries({ perNamespace, perKey }).flatMap(([part, fields]) =>
+      fields === undefined ? [] : { path: `spec.keyPolicies[${index}].${part}`, ...fields },
+    ),
+  );
