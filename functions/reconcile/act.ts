@@ -39,7 +39,7 @@ export async function act(actions: ReadonlyArray<Action>, context: ActContext): 
   const listName = `actions of ${instance}`;
   // If there are very many batches, those that are too late in this run come first in the next run.
   const isMany = batches.length > MAX_ACTIONS;
-  // Instances, Users and Teams come first, because VirtualKeys depend on them.
+  // Instances, Users, Teams and namespaces come first, because VirtualKeys depend on them.
   const ordered = isMany ? context.roundRobin.order(listName, batches, toRow) : batches;
   const sorted = ordered.toSorted((one, other) => rankOf(one) - rankOf(other));
   const createPlaces = () => createFairLimiter(MAX_ACTIONS, Number.POSITIVE_INFINITY, { maxOwn: MAX_OWN }).run;
@@ -53,7 +53,7 @@ export async function act(actions: ReadonlyArray<Action>, context: ActContext): 
   return results.flat();
 }
 
-const RANKS: Partial<Record<Action['kind'], number>> = { GatewayInstance: 0, User: 1, Team: 1 };
+const RANKS: Partial<Record<Action['kind'], number>> = { GatewayInstance: 0, User: 1, Team: 1, Namespace: 1 };
 const rankOf = ([first]: ReadonlyArray<Action>): number => (first === undefined ? 2 : (RANKS[first.kind] ?? 2));
 
 /** All actions of a batch are about one object. */

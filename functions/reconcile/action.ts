@@ -8,11 +8,20 @@ import type { KindName } from '#crds/kinds/kinds.ts';
 import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import type { OwnerReference } from '#crds/names/object-meta.ts';
 import type { WorkloadObjectKind } from './workload/workload-objects.ts';
-import { aliasOf, idOf, instancePathOf, type OwnObject, type Path, type Problem, type ScopeObject } from './world.ts';
+import {
+  type ActionKind,
+  aliasOf,
+  idOf,
+  instancePathOf,
+  type OwnObject,
+  type Path,
+  type Problem,
+  type ScopeObject,
+} from './world.ts';
 
 /** The object of an action, and why the action is done: a sentence that never contains a key value. */
-interface ActionObject {
-  readonly kind: KindName;
+interface ActionObject<Kind = KindName> {
+  readonly kind: Kind;
   readonly namespace: string;
   readonly name: string;
   readonly why: string;
@@ -87,7 +96,8 @@ interface ActionDetails {
   readonly DeleteWorkload: ActionWorkloadObject & { readonly object: string; readonly uid: string };
   /**
    * Claim, policy and value in one transaction. New scopes have no id yet. `proof` and `formerHolders` adopt a claim.
-   * `holder`: the uid of an object that is not in the world. If the object is gone, its policy is of no generation (0).
+   * `holder`: the uid of an object that is not in the world, or that of a namespace. If the object is gone, its policy
+   * is of no generation (0); that of a namespace has the generation of the instance.
    */
   readonly PutScope: ActionClaim & {
     readonly policy: PolicyWrite['policy'];
@@ -142,8 +152,10 @@ interface ActionDetails {
 type ActionWorkloadObject = { readonly objectKind: WorkloadObjectKind };
 
 export type ActionName = keyof ActionDetails;
+/** Only scopes are written for a `Namespace`. Its `namespace` is its name, too. */
+type KindOf<Name extends ActionName> = Name extends 'PutScope' ? ActionKind : KindName;
 export type ActionOf<Name extends ActionName> = {
-  [N in Name]: ActionObject & { readonly action: N } & ActionDetails[N];
+  [N in Name]: ActionObject<KindOf<N>> & { readonly action: N } & ActionDetails[N];
 }[Name];
 export type Action = ActionOf<ActionName>;
 

@@ -6,6 +6,7 @@ import { reasonOf } from '#core/failure/error-text.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { needsLabels } from '#core/rules/allowed-namespaces.ts';
+import { policyNeedsLabels } from '#core/rules/key-policies.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { type KindName, kindOf } from '#crds/kinds/kinds.ts';
 import { isReport, type Result } from './action.ts';
@@ -23,6 +24,7 @@ import {
   type InstanceView,
   idOf,
   instancePathOf,
+  mayHaveKeys,
   type ObjectId,
   objectIn,
   type Path,
@@ -67,6 +69,7 @@ export async function observeTouched(
   const touched = new Map<ObjectId, TouchedObject>();
   for (const { action, outcome } of touching) {
     const { kind, namespace, name } = action;
+    if (kind === 'Namespace') continue;
     const written = outcome.ended === 'done' ? outcome.object : undefined;
     const [id, path] = [idOf(kind, action), pathOf(action)];
     // A claim may belong to an object in another part of the run, or to none: then only the claim is observed.
@@ -174,27 +177,37 @@ async function observeWithOrphans(
 }
 
 /**
- * Labels of the namespaces whose scope objects an instance selects by label, including oversized namespaces. Nothing is
- * planned for the scope objects of a namespace that cannot be read, except that those that are blocked
- * themselves get a blocked policy.
+ * Labels of the namespaces whose scope objects an instance selects by label, or whose VirtualKeys it has key policies for,
+ * including oversized namespaces. Nothing is planned for the scope objects of a namespace that an instance selects and
+ * that cannot be read, except that those that are blocked themselves get a blocked policy.
  */
 async function observeNamespaces({ deps, all }: ObserveContext, world: WorldBuilder): Promise<void> {
   const { listed } = world;
-  const selected = scopeObjectsOf(world).filter(
-    (scopeObject) => listed.get(instancePathOf(scopeObject))?.spec.allowedNamespaces.from === 'Selector',
+  const selectorsOf = (path: Path) => selectorsIn(listed.get(path));
+  const scopeObjects = scopeObjectsOf(world);
+  const selected = scopeObjects.filter((scopeObject) => selectorsOf(instancePathOf(scopeObject)).selectsAllowed);
+  const keys = scopeObjects.filter(
+    (scopeObject) => mayHaveKeys(scopeObject) && selectorsOf(instancePathOf(scopeObject)).selectsPolicies,
   );
-  const isSelecting = listed.values().some(({ spec }) => spec.allowedNamespaces.from === 'Selector');
+  const isSelecting = listed.keys().some((path) => selectorsOf(path).selectsAny);
   const oversized = isSelecting ? all.oversizedNamespaces.keys() : [];
-  const names = new Set([...selected.map(({ metadata }) => metadata.namespace), ...oversized]);
+  const names = new Set([...[...selected, ...keys].map(({ metadata }) => metadata.namespace), ...oversized]);
   await readLabels(deps, names, world.namespaces);
   const blocked = blocksOf(selected.filter(({ metadata }) => !world.namespaces.has(metadata.namespace)));
   if (blocked.length > 0) world.blocked = new Map([...world.blocked, ...blocked]);
 }
 
+/** Whether an instance selects namespaces by their labels: those that it allows, and those of its key policies. */
+function selectorsIn(instance: GatewayInstance | undefined) {
+  const selectsAllowed = needsLabels(instance?.spec.allowedNamespaces);
+  const selectsPolicies = policyNeedsLabels(instance?.spec.keyPolicies);
+  return { selectsAllowed, selectsPolicies, selectsAny: selectsAllowed || selectsPolicies };
+}
+
 /**
  * Labels of the namespaces of claims, if the instance selects by label and the namespace was not read before. A
- * namespace that cannot be read stays unknown. Only a resync reads them, a part of very many at a time: the owner of a
- * database may name any.
+ * namespace that cannot be read stays unknown. Only a run with all claims reads them, a part of very many at a time: the
+ * owner of a database may name any.
  */
 async function observeHolders(
   context: ObserveContext,
@@ -202,12 +215,14 @@ async function observeHolders(
   view: InstanceView,
 ): Promise<void> {
   const { all, deps, roundRobin } = context;
-  const { object, claims } = view;
-  if (all.complete !== 'all' || !needsLabels(object.spec.allowedNamespaces)) return;
+  const { object, claims, isComplete } = view;
+  const { selectsAny, selectsPolicies } = selectorsIn(object);
+  if (!selectsAny || !(all.complete === 'all' || (isComplete && selectsPolicies))) return;
   const { onlyNamespace } = deps.cluster;
   const holders = [...claims.values()].flatMap(({ kind, values, holder: { namespace } }) => {
     const isReadable = onlyNamespace === undefined || namespace === onlyNamespace;
-    return kind === 'key' && values.length > 0 && isReadable && !namespaces.has(namespace) ? [namespace] : [];
+    const isNeeded = kind === 'key' ? values.length > 0 : kind === 'namespace' && selectsPolicies;
+    return isNeeded && isReadable && !namespaces.has(namespace) ? [namespace] : [];
   });
   const toRow = (namespace: string) => ({ namespace, id: namespace });
   const list = `namespaces of ${pathOf(object.metadata)}`;

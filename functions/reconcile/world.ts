@@ -22,6 +22,9 @@ export type OwnObject = GatewayInstance | VirtualKey | User | Team;
 /** An object with a scope and a claim of its own on an instance. */
 export type ScopeObject = VirtualKey | User | Team;
 
+/** The kinds of objects that actions are about. */
+export type ActionKind = KindName | 'Namespace';
+
 /** `namespace/name`. */
 export type Path = string;
 /** `kind/namespace/name`. */
@@ -312,11 +315,16 @@ export function aliasOf(scopeObject: ScopeObject): {
   return { kind, alias, key: claimKey(kind, alias) };
 }
 
+/** Whether the object is a VirtualKey, or this run may create its VirtualKey. */
+export const mayHaveKeys = (scopeObject: ScopeObject): boolean =>
+  scopeObject.kind === 'VirtualKey' || (scopeObject.kind === 'User' && scopeObject.spec.autoCreateKey);
+
 /** An object that is in the world and not malformed. */
-export function objectIn(world: World, kind: KindName, path: Path): OwnObject | undefined {
+export function objectIn(world: World, kind: ActionKind, path: Path): OwnObject | undefined {
   if (kind === 'GatewayInstance') return world.instances.get(path)?.object;
   if (kind === 'VirtualKey') return world.keys.get(path)?.object;
-  return kind === 'User' ? world.users.get(path) : world.teams.get(path);
+  if (kind === 'User') return world.users.get(path);
+  return kind === 'Team' ? world.teams.get(path) : undefined;
 }
 
 /** The User or Team that a scope object refers to. */

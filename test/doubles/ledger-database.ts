@@ -69,6 +69,9 @@ export function createMemoryLedgerDatabase({
   return {
     ledgerRows,
     bookedOf: ledgerRows.bookedOf,
+    async countFirst(counters) {
+      for (const counter of counters) ledgerRows.countFirst(counter);
+    },
     async bookBatch(batch) {
       const outcome = outcomeOf(batch);
       if (outcome !== 'booked') return { outcome, rejected: [] };

@@ -15,6 +15,8 @@ export interface MemoryLedgerRows extends LedgerReader {
   insert(all: ReadonlyArray<LedgerRow>): ReadonlyArray<string>;
   /** Computes the window's sum from the rows inside it; later rows of that time count there too. */
   recount(recount: Recount): void;
+  /** The same, unless the scope was recounted or the window has a sum. */
+  countFirst(recount: Recount): void;
   /** Gives the scope to this instance. */
   moveScope(scopeId: ScopeId, instanceUid: string): void;
 }
@@ -47,6 +49,15 @@ export function createMemoryLedgerRows(): MemoryLedgerRows {
     return refused.map(({ id }) => id);
   };
 
+  const recount = ({ scopeId, window, from = scopeId }: Recount) => {
+    recounted.set(scopeId, window);
+    const counted = [...rows.values()].filter(
+      (row) => isInside(row, window) && row.scopeWindows.some((of) => of.scopeId === from),
+    );
+    const sum = counted.reduce((spent, { cost }) => spent + cost, 0n);
+    sums.set(counterKey({ scopeId, window }), sum);
+  };
+
   return {
     async sums(of) {
       return of.map((counter) => {
@@ -77,13 +88,9 @@ export function createMemoryLedgerRows(): MemoryLedgerRows {
     rejected: () => [...aside.values()],
     insert,
     moveScope: (scopeId, instanceUid) => void moved.set(scopeId, instanceUid),
-    recount({ scopeId, window, from = scopeId }) {
-      recounted.set(scopeId, window);
-      const counted = [...rows.values()].filter(
-        (row) => isInside(row, window) && row.scopeWindows.some((of) => of.scopeId === from),
-      );
-      const sum = counted.reduce((spent, { cost }) => spent + cost, 0n);
-      sums.set(counterKey({ scopeId, window }), sum);
+    recount,
+    countFirst(counter) {
+      if (!recounted.has(counter.scopeId) && !sums.has(counterKey(counter))) recount(counter);
     },
   };
 }

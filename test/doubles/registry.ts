@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Hash } from '#core/ports/platform.ts';
-import type { KeyPolicy, KeyRecord, Policies, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
+import type { KeyPolicy, KeyRecord, NamespacePolicy, Policies, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
 import { digestOf } from '#core/ports/policy-digest.ts';
 import {
   type Adoption,
@@ -44,7 +44,7 @@ interface Row extends Omit<Claim, 'values' | 'policy' | 'holder' | 'alias' | 'pr
   retired: boolean;
   /** The generation of the holder's spec from which the policy was made. */
   generation: number;
-  policy?: ScopePolicy | KeyPolicy;
+  policy?: ScopePolicy | KeyPolicy | NamespacePolicy;
 }
 
 interface Instance extends InstanceRow {
@@ -156,7 +156,7 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
 
   function withOwners(row: Row): Claim {
     const { policy } = row;
-    const chargedScopeIds = policy !== undefined && 'retained' in policy ? policy.chargedScopeIds : [];
+    const chargedScopeIds = policy?.kind === 'key' && 'retained' in policy ? policy.chargedScopeIds : [];
     return {
       ...toClaim(row),
       ...(chargedScopeIds.some((scopeId) => rows.get(scopeId)?.retired) && { isOwnerGone: true }),
@@ -264,7 +264,8 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
       const isTaken = (hash: string) => [...rows.values()].some((other) => other.values.has(hash));
       for (const value of values) if (!isTaken(value.hash)) row.values.set(value.hash, value);
       const { policy } = row;
-      if (policy !== undefined && !('retained' in policy)) row.policy = { ...policy, blocked: true };
+      const isBlocked = policy !== undefined && row.kind !== 'namespace' && !('retained' in policy);
+      if (isBlocked) row.policy = { ...policy, blocked: true };
     }
   }
 
@@ -289,10 +290,14 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
     const notAfter = row?.values.get(hash)?.notAfter;
     if (row?.policy === undefined || (notAfter !== undefined && notAfter <= clock.now())) return undefined;
     const key = structuredClone(row.policy) as KeyPolicy;
-    const charged = key.chargedScopeIds.map((scopeId) => structuredClone(rows.get(scopeId)?.policy));
+    const isNamespace = ({ kind, alias }: Row) => kind === 'namespace' && alias === row.holder.namespace;
+    const namespace = live(instanceUid).find(isNamespace)?.policy;
+    if (namespace === undefined || !('chargedScopeIds' in namespace)) return undefined;
+    const chargedIds = new Set([...key.chargedScopeIds, namespace.scopeId, ...namespace.chargedScopeIds]);
+    const charged = [...chargedIds].map((scopeId) => structuredClone(rows.get(scopeId)?.policy));
     if (!charged.every((scope) => scope !== undefined)) return undefined;
     const scopes = [key, ...charged];
-    return { key, scopes, secret: row.secret, size: sizeOf(scopes) };
+    return { key, scopes, holderUid: row.holder.uid, secret: row.secret, size: sizeOf(scopes) };
   }
 }
 

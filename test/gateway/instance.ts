@@ -64,7 +64,7 @@ export function keyRecord(
     ...differences,
   };
   const scopes = [policy, ...others];
-  return { key: policy, scopes, secret: `secret of ${policy.scopeId}`, size: sizeOf(scopes) };
+  return { key: policy, scopes, holderUid: 'uid', secret: `secret of ${policy.scopeId}`, size: sizeOf(scopes) };
 }
 
 export function scope(kind: 'user' | 'team', differences: Partial<ScopePolicy> = {}): ScopePolicy {

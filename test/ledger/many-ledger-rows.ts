@@ -93,6 +93,8 @@ function statementsFor(rowCount: number): ReadonlyArray<string> {
       from generate_series(1, ${keys}) key`,
     `insert into gateway_operator.claim (scope_id, instance_uid, kind, alias, holder_uid, holder_namespace, holder_name, policy)
       values ('${BUSY}', '${INSTANCE}', 'team', 'busy', 'uid-busy', 'apps', 'busy', '{"name": "busy"}')`,
+    `insert into gateway_operator.claim (instance_uid, kind, alias, holder_uid, holder_namespace, holder_name, policy)
+      values ('${INSTANCE}', 'namespace', 'apps', 'namespace', 'apps', 'apps', '{"name": "apps"}')`,
     `insert into gateway_operator.key_value (scope_id, hash)
       select scope_id, encode(sha256(alias::bytea), 'hex') from gateway_operator.claim where kind = 'key'`,
     // Ledger rows are inserted in the order of ids, so that an hour is contiguous.

@@ -56,9 +56,18 @@ export function createDatabases({ openDatabase, clock, before }: DatabasesDepend
         };
       },
     });
+  /** The same, without the claims of namespaces, which most tests are not about. */
+  const ofObjects = (dbname: string): Database => {
+    const database = open(dbname);
+    const claims: Database['claims'] = async (uid) =>
+      (await database.claims(uid)).filter(({ kind }) => kind !== 'namespace');
+    return new Proxy(database, {
+      get: (target, method) => (method === 'claims' ? claims : Reflect.get(target, method)),
+    });
+  };
   const refuse = (isRefused: boolean, dbname: string) => {
     if (isRefused) refused.add(dbname);
     else refused.delete(dbname);
   };
-  return { open, guarded, refuse };
+  return { open, ofObjects, guarded, refuse };
 }

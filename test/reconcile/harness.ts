@@ -7,6 +7,7 @@ import type { Backends, StoreHealth } from '#core/ports/backends.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
+import type { Claim } from '#core/ports/registry.ts';
 import type { SnapshotStore } from '#core/ports/snapshot-store.ts';
 import { gatewayInstances, kinds } from '#crds/kinds/kinds.ts';
 import { createReconciler, type ReconcileDependencies } from '../../functions/reconcile/app.ts';
@@ -45,8 +46,10 @@ export interface Harness {
   readonly log: MemoryLog;
   readonly metrics: ReturnType<typeof createMetrics>;
   readonly clock: { now(): number; pass(millis: number): void };
-  /** The database of this name, as its owner sees it. */
+  /** The database of this name, as its owner sees it, without the claims of namespaces. */
   database(dbname?: string): Database;
+  /** The claims of namespaces in the main database. */
+  namespaces(instance?: string): Promise<ReadonlyArray<Claim>>;
   /** From now on the database refuses, or answers again. */
   refuse(refused: boolean, dbname?: string): void;
   store: StoreHealth;
@@ -218,7 +221,11 @@ export function createHarness({
     log,
     metrics,
     clock,
-    database: (dbname = 'gateway') => databases.open(dbname),
+    database: (dbname = 'gateway') => databases.ofObjects(dbname),
+    namespaces: async (instance = 'main') => {
+      const uid = (await get(gatewayInstances, instance))?.metadata.uid ?? '';
+      return (await databases.open('gateway').claims(uid)).filter(({ kind }) => kind === 'namespace');
+    },
     refuse: (refused, dbname = 'gateway') => databases.refuse(refused, dbname),
     store: { ok: true },
     manyProcesses: false,
@@ -302,7 +309,7 @@ export function createHarness({
     },
     aliases: async () => {
       const uid = (await get(gatewayInstances, 'main'))?.metadata.uid ?? '';
-      return (await databases.open('gateway').claims(uid)).map(({ alias }) => alias);
+      return (await databases.ofObjects('gateway').claims(uid)).map(({ alias }) => alias);
     },
     spend: async (alias, dollars, model) => {
       const uid = (await get(gatewayInstances, 'main'))?.metadata.uid ?? '';

@@ -205,6 +205,7 @@ const OWNER: Readonly<Record<ScopeKind, string>> = {
   key: 'API key',
   user: "API key's user",
   team: "API key's team",
+  namespace: "API key's namespace",
   model: "API key's model",
 };
 

@@ -9,7 +9,8 @@ import { spendWindow } from '../money/window.ts';
 import { FIGURES_PAGE } from '../ports/counter-store.ts';
 import type { ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import { counterKey, type KeyPolicy, type ScopePolicy, type ScopeSpend, type ScopeWindow } from '../ports/policy.ts';
+import { counterKey, type KeyPolicy, type ScopePolicy, type ScopeSpend } from '../ports/policy.ts';
+import type { Recount } from '../ports/registry.ts';
 import { markChanged } from './account.ts';
 import type { CounterLoading, LedgerContext, StoreContext } from './context.ts';
 import { pendingSpend } from './counters.ts';
@@ -17,14 +18,16 @@ import { createFailureLog } from './failures.ts';
 import { FIRST_PAUSE, MIN_WAIT, nextPause, pause, REQUEST_DEADLINE } from './timeout.ts';
 
 /**
- * Reads these sums in PostgreSQL, sets the counters that are absent, and returns the sums. Throws if the store or the
- * database does not reply.
+ * Reads these sums in PostgreSQL, sets the counters that are absent, and returns the sums. Counters that count from
+ * another scope are counted before, once. Throws if the store or the database does not reply.
  */
 export async function load(
   { counterStore, database }: Pick<StoreContext, 'counterStore' | 'database'>,
   epoch: number,
-  counters: ReadonlyArray<ScopeWindow>,
+  counters: ReadonlyArray<Recount>,
 ): Promise<ReadonlyArray<ScopeSpend>> {
+  const derived = counters.filter(({ from }) => from !== undefined);
+  if (derived.length > 0) await database.countFirst(derived);
   const sums = await database.sums(counters);
   for (let from = 0; from < sums.length; from += FIGURES_PAGE)
     await counterStore.load(epoch, sums.slice(from, from + FIGURES_PAGE));
@@ -60,7 +63,7 @@ export function createLoading(context: LedgerContext): CounterLoading {
     await load(
       context,
       account.epoch,
-      loading.map(({ scopeWindow }) => scopeWindow),
+      loading.map(({ scopeWindow, countedFrom: from }) => ({ ...scopeWindow, from })),
     );
     for (const counter of loading) {
       counter.isLoading = false;
@@ -155,7 +158,7 @@ async function read(context: LedgerContext, scopes: ReadonlyArray<ScopePolicy>, 
   const now = account.now();
   const counters = scopes
     .filter(({ budget }) => budget !== undefined)
-    .map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
+    .map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now), from: scope.countedFrom }));
   let states = await inTime(() => counterStore.read(counters));
   const absent = counters.filter((_, index) => states[index] === undefined);
   let sums: ReadonlyMap<string, Nano> = new Map();

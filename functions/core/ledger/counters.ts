@@ -4,7 +4,7 @@
 import { spendWindow } from '../money/window.ts';
 import type { RateView, ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import { counterKey, type ScopePolicy, type ScopeWindow } from '../ports/policy.ts';
+import { counterKey, type ScopeId, type ScopePolicy, type ScopeWindow } from '../ports/policy.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
 
 /** An amount that the counter store is not known to have. */
@@ -24,6 +24,8 @@ export interface PendingAmount {
 export interface CounterState {
   readonly key: string;
   readonly scopeWindow: ScopeWindow;
+  /** As in its policy: the scope whose spend counts in it when it is loaded for the first time. */
+  countedFrom: ScopeId | undefined;
   /** The limit of the last policy that was used; undefined: the scope has no limit. */
   limit: Nano | undefined;
   /**
@@ -144,6 +146,9 @@ export function createCounters() {
       const scopeWindows = scopes.map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
       const limits = scopes.map(({ budget }) => (budget === undefined ? undefined : BigInt(budget.limit)));
       const charged = { scopes, scopeWindows, counters: scopeWindows.map(of), limits };
+      charged.counters.forEach((counter, index) => {
+        counter.countedFrom = scopes[index]?.countedFrom;
+      });
       chargedCountersOf.set(scopes, charged);
       return charged;
     },
@@ -193,6 +198,7 @@ export function resetFigures(counter: CounterState): void {
 const emptyCounter = (key: string, scopeWindow: ScopeWindow): CounterState => ({
   key,
   scopeWindow,
+  countedFrom: undefined,
   limit: undefined,
   limitAtGrant: undefined,
   escrow: 0n,

@@ -3,6 +3,7 @@ import type { AccountFigures, AccountRow } from './counter-store.ts';
 import type { LedgerQueries, LedgerRow } from './ledger-rows.ts';
 import type { Millis } from './money.ts';
 import type { ScopeSpend } from './policy.ts';
+import type { Recount } from './registry.ts';
 
 export interface Batch {
   readonly epoch: number;
@@ -55,6 +56,11 @@ export interface ExpiredRow extends ScopeSpend {
  * within 2 s, a booking within 5 s.
  */
 export interface LedgerDatabase extends LedgerQueries {
+  /**
+   * Counts, of these counters, those that were never counted, as a recount does (LEDGER 5): those with neither a sum nor
+   * an earlier recount of their scope. Their sums are read as usual then. Concurrent calls count once.
+   */
+  countFirst(counters: ReadonlyArray<Recount>): Promise<void>;
   /**
    * Books rows and their sums in one transaction, each (id, kind) once, and records the batch in the account's row:
    * only in its epoch and while the account is not closed. A batch that was booked before is done again without effect,

@@ -1,9 +1,9 @@
 // The digest of a policy: what the reconciler keeps of it in memory, to plan with and to notice changes.
 import type { Hash } from './platform.ts';
-import type { KeyPolicy, PolicyChange, PolicyDigest, ScopePolicy } from './policy.ts';
+import type { KeyPolicy, NamespacePolicy, PolicyChange, PolicyDigest, ScopePolicy } from './policy.ts';
 
 /** Members that planning reads, so they are never hashed. The schemas of the custom resources limit their size. */
-const WHOLE: ReadonlySet<string> = new Set(['budget', 'furtherBudgets', 'retained', 'secretName']);
+const WHOLE: ReadonlySet<string> = new Set(['budget', 'furtherBudgets', 'retained', 'secretName', 'perKey']);
 
 /** The length of a hash. A text of this length is hashed too, so that no text looks like the hash of another. */
 const LENGTH = 64;
@@ -12,7 +12,7 @@ const LENGTH = 64;
  * The digest of the policy as a registry stores it (`toStoredText`), so that a policy that was written is read as
  * equal. Other members that are longer than a hash are replaced by theirs.
  */
-export function digestOf(policy: ScopePolicy | KeyPolicy | PolicyChange, hash: Hash): PolicyDigest {
+export function digestOf(policy: ScopePolicy | KeyPolicy | NamespacePolicy | PolicyChange, hash: Hash): PolicyDigest {
   const digest: Record<string, unknown> = {};
   for (const [name, given] of Object.entries(policy)) {
     if (given === undefined) continue;

@@ -5,8 +5,8 @@ import type { Millis, Nano, Window } from './money.ts';
 /** A claim row in PostgreSQL, never a Kubernetes uid (LEDGER 2). */
 export type ScopeId = string;
 
-/** The kinds of scopes that an alias claims. */
-export type ClaimKind = 'key' | 'user' | 'team';
+/** The kinds of scopes that an alias claims. `namespace`: the alias is the name of a namespace. */
+export type ClaimKind = 'key' | 'user' | 'team' | 'namespace';
 
 /** `model`: a key's budget for one model. */
 export type ScopeKind = ClaimKind | 'model';
@@ -36,9 +36,12 @@ export interface SpecRateLimits {
 export interface ScopePolicy {
   readonly scopeId: ScopeId;
   readonly kind: ScopeKind;
-  /** The alias (key), e-mail (user), team alias or model name, as clients and 429s name it. */
+  /** The alias (key), e-mail (user), team alias, namespace or model name, as clients and 429s name it. */
   readonly name: string;
-  /** Only for kind `model`: the alias of the VirtualKey that has this budget. */
+  /**
+   * Only for kind `model`: the alias of the VirtualKey that has this budget. For kind `namespace`: the namespace and the
+   * name of the instance.
+   */
   readonly of?: string;
   readonly blocked: boolean;
   /** Empty = no restriction. Exact match against model names. */
@@ -48,6 +51,11 @@ export interface ScopePolicy {
   readonly limits?: SpecRateLimits | undefined;
   /** Creation of the claim: the beginning of the first rolling window. */
   readonly anchor: Millis;
+  /**
+   * Only for the budget that a key policy gives each key (`perKey`): the scope of the key. What it spent in the window
+   * before the budget was in force counts too (`LedgerDatabase.countFirst`).
+   */
+  readonly countedFrom?: ScopeId | undefined;
   /** The alias of a User. Alias, tags and metadata are for people only: no decision depends on them. */
   readonly alias?: string | undefined;
   readonly tags?: ReadonlyArray<string> | undefined;
@@ -92,6 +100,29 @@ export interface FurtherBudget extends Pick<Budget, 'limit' | 'duration' | 'sinc
   readonly model?: string | undefined;
 }
 
+/**
+ * The policy of a namespace on an instance, for all keys of the namespace: what the instance's key policy for it says
+ * (`keyPolicies`). Without a key policy the namespace is charged without a limit.
+ */
+export interface NamespacePolicy extends ScopePolicy {
+  readonly kind: 'namespace';
+  /** The name of the key policy. Absent: none applies. */
+  readonly policyName?: string | undefined;
+  /** The Team of the key policy, which is charged together with the namespace. */
+  readonly chargedScopeIds: ReadonlyArray<ScopeId>;
+  /** The reason why that Team is missing: the namespace is blocked. Absent: it is not missing, or there is none. */
+  readonly missingOwnerReason?: string | undefined;
+  /** A further budget of each key of the namespace, and limits of each. Absent: none. */
+  readonly perKey?: PerKey | undefined;
+  /**
+   * The largest `sinceGeneration` of the budgets that this row has had. A budget that is removed and comes back gets a
+   * larger one: nothing was counted in its windows meanwhile.
+   */
+  readonly lastSince?: number | undefined;
+}
+
+export type PerKey = Pick<ScopePolicy, 'budget' | 'limits'>;
+
 /** A change of a policy, whose other members do not change. */
 export interface PolicyChange extends Pick<KeyPolicy, 'scopeId' | 'anchor' | 'blocked'> {
   readonly kind?: never;
@@ -99,14 +130,21 @@ export interface PolicyChange extends Pick<KeyPolicy, 'scopeId' | 'anchor' | 'bl
 }
 
 /** A policy as the reconciler keeps it: members that are only compared may be hashes (policy-digest.ts). */
-export interface PolicyDigest extends Pick<KeyPolicy, 'budget' | 'furtherBudgets' | 'retained' | 'secretName'> {
+export interface PolicyDigest
+  extends Pick<KeyPolicy, 'budget' | 'furtherBudgets' | 'retained' | 'secretName'>,
+    Pick<NamespacePolicy, 'policyName' | 'perKey' | 'lastSince'> {
   readonly [member: string]: unknown;
 }
 
-/** The policies that belong to the hash of a key value: of the VirtualKey, and of all charged scopes, its own first. */
+/**
+ * The policies that belong to the hash of a key value: of the VirtualKey, and of all charged scopes, its own first. After
+ * its User and Teams follow its namespace, and the Team of the namespace's key policy if it is not charged already.
+ */
 export interface KeyRecord {
   readonly key: KeyPolicy;
   readonly scopes: ReadonlyArray<ScopePolicy>;
+  /** The uid of the VirtualKey that has the key's claim: another one has it after each adoption. */
+  readonly holderUid: string;
   /**
    * A random secret of the claim, the same for all its key values. Only the database and gateways have it.
    */
@@ -119,10 +157,14 @@ export interface KeyRecord {
 export interface UnreadRecord extends Pick<KeyRecord, 'size'> {
   readonly key?: never;
   readonly scopes?: never;
+  readonly holderUid?: never;
   readonly secret?: never;
 }
 
-/** Undefined: the value is unknown, deleted or replaced by a rotation, or a charged scope has no policy. */
+/**
+ * Undefined: the value is unknown, deleted or replaced by a rotation, or a charged scope has no policy. The
+ * namespace of the key is always charged.
+ */
 export type FoundRecord = KeyRecord | UnreadRecord | undefined;
 
 /** The gateway's view of the registry. */

@@ -1,6 +1,15 @@
 // The registry: claims of aliases, live key values, policies. In PostgreSQL, written by the reconciler only.
 import type { Millis } from './money.ts';
-import type { ClaimKind, KeyPolicy, PolicyChange, PolicyDigest, ScopeId, ScopePolicy, ScopeWindow } from './policy.ts';
+import type {
+  ClaimKind,
+  KeyPolicy,
+  NamespacePolicy,
+  PolicyChange,
+  PolicyDigest,
+  ScopeId,
+  ScopePolicy,
+  ScopeWindow,
+} from './policy.ts';
 
 /** The Kubernetes object that holds a claim. */
 export interface Holder {
@@ -8,6 +17,12 @@ export interface Holder {
   readonly namespace: string;
   readonly name: string;
 }
+
+/**
+ * The holder of a namespace's claim: no object. The claim outlives the namespace, and a new namespace of that name has
+ * it too, so that its spend never begins again.
+ */
+export const namespaceHolder = (namespace: string): Holder => ({ uid: 'namespace', namespace, name: namespace });
 
 /**
  * A key value that works; only its hash is stored. `notAfter`: the end of the overlap of a replaced value. `rotation`,
@@ -67,7 +82,7 @@ export const SAME_OBJECT = 'same object';
  * A policy to write, made of the holder's spec at `generation`. The policy of a later generation is not overwritten.
  */
 export interface PolicyWrite {
-  readonly policy: ScopePolicy | KeyPolicy | PolicyChange;
+  readonly policy: ScopePolicy | KeyPolicy | NamespacePolicy | PolicyChange;
   readonly generation: number;
   /** Windows whose sums are made from ledger rows in the same transaction, after an edit of a duration (LEDGER 5). */
   readonly recounts?: ReadonlyArray<Recount>;
@@ -75,7 +90,7 @@ export interface PolicyWrite {
 
 export interface Recount extends ScopeWindow {
   /** The scope whose ledger rows are counted. Default: `scopeId`. */
-  readonly from?: ScopeId;
+  readonly from?: ScopeId | undefined;
 }
 
 /** The desired scope: the holder of its alias, its policy, and one of its values. */

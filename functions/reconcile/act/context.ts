@@ -3,7 +3,7 @@ import type { Reason } from '#core/conditions/reasons.ts';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { KubeObject, WriteResult } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
-import { kindOf } from '#crds/kinds/kinds.ts';
+import { type KindName, kindOf } from '#crds/kinds/kinds.ts';
 import type { Action, ActionName, ActionOf, Outcome } from '../action.ts';
 import type { DatabaseLink } from '../memory.ts';
 import type { Observation, ObserveContext } from '../observe/context.ts';
@@ -52,10 +52,15 @@ export function linkOf(action: Action, { links }: ActContext): DatabaseLink {
   return link;
 }
 
-export type ObjectReference = Pick<Action, 'kind' | 'namespace' | 'name'>;
+export interface ObjectReference extends Pick<Action, 'namespace' | 'name'> {
+  readonly kind: KindName;
+}
 
-/** The object of an action, as it was observed. */
-export const objectOf = (at: ObjectReference, { world }: ActContext): OwnObject | MalformedObject | undefined =>
+/** The object of an action, as it was observed; undefined for a namespace. */
+export const objectOf = (
+  at: Pick<Action, 'kind' | 'namespace' | 'name'>,
+  { world }: ActContext,
+): OwnObject | MalformedObject | undefined =>
   objectIn(world, at.kind, pathOf(at)) ?? world.malformed.get(idOf(at.kind, at));
 
 /**

@@ -60,7 +60,8 @@ export const databaseHandlers = {
     // A list is older than this call: an object that was deleted meanwhile must not come back as a claim. An object
     // that has just got its finalizer in this run exists, and is not removed without the operator.
     const needsNoSecondRead = !isNew || object === undefined || !hasFinalizer(object);
-    if (!needsNoSecondRead && !(await isAsPlanned(action, context))) return conflictOutcome;
+    const source = sourceOf(action);
+    if (!needsNoSecondRead && !(await isAsPlanned(source, context))) return conflictOutcome;
     const holder = { uid: action.holder ?? object?.metadata.uid ?? '', namespace, name };
     const write = toWrite(action, context);
     const { scopeId } = write.policy;
@@ -73,7 +74,7 @@ export const databaseHandlers = {
     const scope = { instanceUid, kind, alias, holder, ...write, ...given };
     const first = await registry.putScope(scope);
     // The list was outdated, or a backup of the cluster was restored: then the object has this generation now.
-    const isRestored = typeof first === 'object' && (action.generation === 0 || (await isAsPlanned(action, context)));
+    const isRestored = typeof first === 'object' && (action.generation === 0 || (await isAsPlanned(source, context)));
     const outcome = isRestored ? await registry.putScope({ ...scope, overwrites: first.later }) : first;
     if (outcome === 'too many') return tooManyOutcome(action);
     // In the first attempt, the scope that has the value may be one that this run retires.
@@ -99,6 +100,13 @@ export const databaseHandlers = {
     return isEnded ? doneOutcome() : conflictOutcome;
   },
 } satisfies Handlers;
+
+/** The object of whose spec the policy is made: that of a namespace is made of the instance. */
+function sourceOf({ kind, namespace, name, instance }: ActionOf<'PutScope'>): ObjectReference {
+  if (kind !== 'Namespace') return { kind, namespace, name };
+  const [ofInstance = '', instanceName = ''] = instance.split('/');
+  return { kind: 'GatewayInstance', namespace: ofInstance, name: instanceName };
+}
 
 /** The key is not retained, and stays as it is: its object waits in deletion, where quotas count it. */
 function tooManyOutcome({ namespace, instance }: ActionOf<'PutScope'>): Outcome {
@@ -195,7 +203,11 @@ function toWrite(action: ActionOf<'PutScope'>, { deps, world, now }: ActContext)
 }
 
 /** A new value. Only its hash leaves this process before its Secret does. */
-function createValue(at: ObjectReference, scopeId: ScopeId, { deps, newValues }: ActContext): string {
+function createValue(
+  at: Pick<ObjectReference, 'namespace' | 'name'>,
+  scopeId: ScopeId,
+  { deps, newValues }: ActContext,
+): string {
   const value = toKeyValue(deps.random(KEY_BYTES));
   newValues.set(pathOf(at), { value, scopeId });
   return deps.hash(value);

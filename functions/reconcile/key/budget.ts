@@ -4,7 +4,8 @@ import { ownMember } from '#core/json/json.ts';
 import { formatMoney, parseMoney } from '#core/money/money.ts';
 import { windowAt } from '#core/money/window.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
-import type { Budget, KeyPolicy, ScopeId } from '#core/ports/policy.ts';
+import type { Budget, KeyPolicy, ScopeId, SpecRateLimits } from '#core/ports/policy.ts';
+import { RATE_ROWS } from '#core/ports/rates.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey, VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import { type OwnClaim, type Problem, type ScopeObject, sumKey } from '../world.ts';
@@ -12,16 +13,33 @@ import { type OwnClaim, type Problem, type ScopeObject, sumKey } from '../world.
 /** A budget without `budgetDuration` never resets: its one window is the longest possible. */
 const NEVER_RESETS = '36525d';
 
-export function budgetOf(scopeObject: ScopeObject): Budget | undefined {
-  const { maxBudget, budgetDuration } = scopeObject.spec;
+/** A spec with a budget and limits: of a scope object, or a part of an instance's key policy. */
+interface BudgetSpec {
+  readonly spec: Pick<VirtualKeySpec, 'budgetTimeZone' | keyof SpecRateLimits> & {
+    readonly [Field in 'maxBudget' | 'budgetDuration' | 'budgetWindow']?: VirtualKeySpec[Field] | undefined;
+  };
+}
+
+export function budgetOf({ spec }: BudgetSpec): Budget | undefined {
+  const { maxBudget, budgetDuration } = spec;
   const limit = maxBudget === undefined ? undefined : parseMoney(maxBudget);
   if (limit === undefined) return undefined;
   if (budgetDuration === undefined) return { limit: limit.toString(), duration: NEVER_RESETS, alignment: 'Rolling' };
-  return { limit: limit.toString(), duration: budgetDuration, alignment: alignmentOf(scopeObject) };
+  return { limit: limit.toString(), duration: budgetDuration, alignment: alignmentOf({ spec }) };
 }
 
-export const alignmentOf = ({ spec: { budgetWindow, budgetTimeZone } }: ScopeObject): Budget['alignment'] =>
+export const alignmentOf = ({ spec: { budgetWindow = 'Rolling', budgetTimeZone } }: BudgetSpec): Budget['alignment'] =>
   budgetWindow === 'Calendar' && budgetTimeZone !== undefined ? `Calendar ${budgetTimeZone}` : budgetWindow;
+
+/** The limit of each kind of rate; undefined for a kind that the spec does not limit. */
+export const rateLimitsOf = ({ spec }: BudgetSpec): SpecRateLimits =>
+  Object.fromEntries(RATE_ROWS.map(([, { specField }]) => [specField, spec[specField]]));
+
+/** The same; undefined if the spec limits no kind. */
+export function policyLimitsOf(limited: BudgetSpec): SpecRateLimits | undefined {
+  const limits = rateLimitsOf(limited);
+  return Object.values(limits).some((limit) => limit !== undefined) ? limits : undefined;
+}
 
 /**
  * The budget with its `since`, which grows with each edit that changes the windows. `before`: the budget in force.

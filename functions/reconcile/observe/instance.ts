@@ -19,6 +19,7 @@ import {
   type Selection,
   toFieldSelector,
 } from '#core/ports/cluster.ts';
+import type { Alias } from '#core/ports/registry.ts';
 import {
   type ConnectionProblem,
   neededStoreFiles,
@@ -58,6 +59,7 @@ import {
   type CheckResult,
   type InstanceView,
   idOf,
+  mayHaveKeys,
   type Problem,
   pathOf,
   type ScopeObject,
@@ -82,7 +84,7 @@ export async function observeInstance(
   const isReferred = !isComplete && wasProcessed(object);
   const { connections, addressHashes, ...ofSecrets } = await observeSecrets(context, object, isReferred);
   const { database, store } = connections;
-  const aliases = scopeObjects.map(aliasOf);
+  const aliases = aliasesOf(scopeObjects);
   const [{ link, ...ofDatabase }, health, snapshot, ca, ofWorkload, routes] = await Promise.all([
     reachDatabase(context, object, { connections, aliases, isComplete }),
     'reason' in store ? ({ ok: false, ...store } as const) : probeStore(context, object.metadata.uid, store),
@@ -108,6 +110,12 @@ export async function observeInstance(
     servedAt: context.deps.platform.servedAt(object as unknown as KubeObject),
   };
   return { view, link };
+}
+
+/** The aliases of scope objects, and the namespaces of VirtualKeys, which have claims of their own. */
+function aliasesOf(scopeObjects: ReadonlyArray<ScopeObject>): ReadonlyArray<Alias> {
+  const namespaces = new Set(scopeObjects.filter(mayHaveKeys).map(({ metadata }) => metadata.namespace));
+  return [...scopeObjects.map(aliasOf), ...[...namespaces].map((alias) => ({ kind: 'namespace', alias }) as const)];
 }
 
 /** The results of reading Secrets. Findings, of which there may be 16,384, are not kept while the database is read. */

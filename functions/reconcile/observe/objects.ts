@@ -99,6 +99,7 @@ export async function loadObjects(
     await loadReferred(load);
     if (target.kind === 'VirtualKey' || target.kind === 'User') await loadTeams(load, target);
     await loadInstances(load);
+    await loadPolicyTeams(load);
   }
   return {
     ...found,
@@ -192,6 +193,18 @@ async function loadInstances({ found, get }: Loader): Promise<void> {
     ]),
   );
   await Promise.all([...named].map(([path, at]) => (found.listed.has(path) ? undefined : get(gatewayInstances, at))));
+}
+
+/** Loads the Teams of the key policies of the loaded instances, and the other instances that these may belong to. */
+async function loadPolicyTeams(load: Loader): Promise<void> {
+  const { found, get } = load;
+  const named = [...found.listed.values()].flatMap(({ metadata: { namespace }, spec: { keyPolicies = [] } }) =>
+    keyPolicies.flatMap(({ teamRef }) => (teamRef === undefined ? [] : [{ namespace, name: teamRef.name }])),
+  );
+  const missing = new Map(named.map((at) => [pathOf(at), at]));
+  for (const path of found.teams.keys()) missing.delete(path);
+  await Promise.all(missing.values().map((at) => get(teams, at)));
+  if (missing.size > 0) await loadInstances(load);
 }
 
 /**

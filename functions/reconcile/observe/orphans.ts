@@ -66,6 +66,8 @@ export async function findOrphanedClaims(
   const { onlyNamespace } = context.deps.cluster;
   const isGone = async (key: string, claim: Claim): Promise<boolean> => {
     const { namespace, name, uid } = claim.holder;
+    // The claim of a namespace is never retired.
+    if (claim.kind === 'namespace') return false;
     // Objects of other namespaces are not read, so their claims stay.
     if (onlyNamespace !== undefined && namespace !== onlyNamespace) return false;
     const secret = retainedSecret(claim);
@@ -103,7 +105,9 @@ export async function findOrphanedClaims(
   const claimedAliases = new Set(listed.values());
   // A finalizer of another program may keep the object of a retained claim: its Secret decides.
   const isSuspect = ([key, claim]: readonly [string, Claim]): boolean =>
-    (listed.get(claim.holder.uid) !== key || retainedSecret(claim) !== undefined) && !notLoaded.has(claim.holder.uid);
+    claim.kind !== 'namespace' &&
+    (listed.get(claim.holder.uid) !== key || retainedSecret(claim) !== undefined) &&
+    !notLoaded.has(claim.holder.uid);
   const { true: first = [], false: others = [] } = Object.groupBy(
     [...view.claims].filter(isSuspect),
     ([key]) => `${claimedAliases.has(key)}` as const,

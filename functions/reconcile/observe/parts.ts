@@ -97,19 +97,26 @@ export function partition(all: WorldBuilder): ReadonlyArray<Omit<Part, 'shares'>
     parts.set(path, part);
     return part.world;
   };
-  for (const [path, instance] of all.listed) worldOf(path).listed.set(path, instance);
+  for (const [path, instance] of all.listed) {
+    const world = worldOf(path);
+    world.listed.set(path, instance);
+    for (const { teamRef } of instance.spec.keyPolicies ?? [])
+      addReferred(world.referred.teams, { at: instance.metadata, instance: path }, teams, teamRef?.name);
+  }
   for (const [path, view] of keys) {
     const key = view.object;
     const world = worldOf(instancePathOf(key));
     world.keys.set(path, view);
-    for (const name of [key.spec.userRef?.name, ...ownersOf(key)]) addReferred(world.referred.users, key, users, name);
-    addReferred(world.referred.teams, key, teams, key.spec.teamRef?.name);
+    const from = referrerOf(key);
+    for (const name of [key.spec.userRef?.name, ...ownersOf(key)]) addReferred(world.referred.users, from, users, name);
+    addReferred(world.referred.teams, from, teams, key.spec.teamRef?.name);
   }
   for (const [path, user] of users) {
     const world = worldOf(instancePathOf(user));
     world.users.set(path, user);
-    addReferred(world.referred.keys, user, keys, user.metadata.name);
-    for (const { name } of user.spec.teamRefs) addReferred(world.referred.teams, user, teams, name);
+    const from = referrerOf(user);
+    addReferred(world.referred.keys, from, keys, user.metadata.name);
+    for (const { name } of user.spec.teamRefs) addReferred(world.referred.teams, from, teams, name);
   }
   for (const [path, team] of teams) worldOf(instancePathOf(team)).teams.set(path, team);
   return [...parts.values(), ...(malformed.size === 0 ? [] : [create('', { malformed })])];
@@ -117,15 +124,26 @@ export function partition(all: WorldBuilder): ReadonlyArray<Omit<Part, 'shares'>
 
 const ownersOf = ({ metadata }: ScopeObject) => (metadata.ownerReferences ?? []).map(({ name }) => name);
 
-/** Adds the objects of other instances that the scope object refers to. */
+/** An object that refers to others in its namespace, and the instance of its part. */
+interface Referrer {
+  readonly at: { readonly namespace: string };
+  readonly instance: Path;
+}
+
+const referrerOf = (scopeObject: ScopeObject): Referrer => ({
+  at: scopeObject.metadata,
+  instance: instancePathOf(scopeObject),
+});
+
+/** Adds the objects of other instances that the object refers to. */
 function addReferred<T extends User | Team | KeyView>(
   into: Map<Path, T>,
-  scopeObject: ScopeObject,
+  { at: { namespace }, instance }: Referrer,
   among: ReadonlyMap<Path, T>,
   name = '',
 ): void {
-  const path = pathOf({ namespace: scopeObject.metadata.namespace, name });
+  const path = pathOf({ namespace, name });
   const other = among.get(path);
   if (other === undefined) return;
-  if (instancePathOf('object' in other ? other.object : other) !== instancePathOf(scopeObject)) into.set(path, other);
+  if (instancePathOf('object' in other ? other.object : other) !== instance) into.set(path, other);
 }

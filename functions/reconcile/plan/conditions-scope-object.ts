@@ -32,6 +32,7 @@ import { toReferred } from './charged-scopes.ts';
 import type { InstanceConditions } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { scopeObjectDeletionMessage } from './deletion.ts';
+import { whyNoNamespace } from './namespaces.ts';
 import { ownedKeyOf } from './owned-key.ts';
 import { blockersOf, unprovenSecret } from './scope-object.ts';
 
@@ -65,7 +66,10 @@ function whyNotAccess(scopeObject: ScopeObject, context: PlanContext): ScopeObje
   const failure = context.world.failures.get(idOf(scopeObject.kind, scopeObject.metadata));
   const why = context.access(scopeObject).why ?? whyTaken(scopeObject, context) ?? failure;
   if (why !== undefined || context.ownClaim(scopeObject) !== undefined) return why;
-  return { reason: 'Pending', message: 'the alias is not claimed yet' };
+  const { instance } = context.access(scopeObject);
+  const isKey = scopeObject.kind === 'VirtualKey' && instance !== undefined;
+  const ofNamespace = isKey ? whyNoNamespace(scopeObject.metadata.namespace, instance, context.world) : undefined;
+  return ofNamespace ?? { reason: 'Pending', message: 'the alias is not claimed yet' };
 }
 
 function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): ReadonlyArray<Cause> {
@@ -77,6 +81,8 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
   const { models } = key.spec;
   const isAllSpent = models.length > 0 && models.every((name) => spent.some(({ model }) => model === name));
   return [
+    // Its namespace can be charged.
+    whyNoNamespace(key.metadata.namespace, own.instance, context.world),
     // The Secret is ours and holds a working value.
     whyNotSecret(view, own.claim, context),
     // The Users and Teams that are charged exist, and the VirtualKey is not blocked: its policy is not blocked either.

@@ -70,7 +70,7 @@ function groupsOf(removals: ReadonlyArray<Removal>, { world, keysOf }: PlanConte
   const view = world.instances.get(instance);
   const isRetire = action === 'RetireScope';
   const namespaces = isRetire
-    ? [...(view?.claims.values() ?? [])].map(({ holder }) => holder.namespace)
+    ? [...(view?.claims.values() ?? [])].flatMap(({ kind, holder }) => (kind === 'namespace' ? [] : holder.namespace))
     : keysOf(instance).map(({ metadata }) => metadata.namespace);
   const removalsByNamespace = Map.groupBy(removals, ({ namespace }) => namespace);
   const sizes = Map.groupBy(namespaces, (namespace) => namespace);

@@ -6,9 +6,9 @@ import { OWNED_LABEL, OWNED_LABEL_VALUE, REQUESTED_BY_ANNOTATION } from '#crds/n
 import { controllerOf, isOwnedBy } from '#crds/names/object-meta.ts';
 import { type Action, about, event, type OwnedKeySpec } from '../action.ts';
 import { sameJson } from '../json.ts';
+import { rateLimitsOf } from '../key/budget.ts';
 import { idOf, instancePathOf, isDeleted, pathOf } from '../world.ts';
 import type { PlanContext } from './context.ts';
-import { rateLimitsOf } from './scope-object.ts';
 
 /**
  * The VirtualKey with the User's name, and whether it belongs to the User: then it has an owner reference to the User.

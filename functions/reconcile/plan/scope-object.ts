@@ -3,9 +3,8 @@
 
 import type { MissingOwnerReason, OwnBlockingReason } from '#core/conditions/reasons.ts';
 import { parseMoney } from '#core/money/money.ts';
-import type { FurtherBudget, KeyPolicy, ScopePolicy, SpecRateLimits } from '#core/ports/policy.ts';
+import type { FurtherBudget, KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
 import { digestOf } from '#core/ports/policy-digest.ts';
-import { RATE_ROWS } from '#core/ports/rates.ts';
 import { type Claim, SAME_OBJECT, SAME_PLACE } from '#core/ports/registry.ts';
 import type { Finding } from '#core/rules/finding.ts';
 import type { Team } from '#crds/kinds/team.ts';
@@ -13,7 +12,7 @@ import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, type ActionOf, about, aboutClaim, event, type ScopeValue } from '../action.ts';
 import { differingMembers, sameJson } from '../json.ts';
-import { alignmentOf, budgetedScopes, budgetOf, renewedBudget } from '../key/budget.ts';
+import { alignmentOf, budgetedScopes, budgetOf, policyLimitsOf, renewedBudget } from '../key/budget.ts';
 import { isOwnBlocked, ownBlockersOf } from '../key/own-blockers.ts';
 import { expiryOf } from '../key/rotation.ts';
 import { holdersOf, isLabelled, isOurs } from '../key/secret-shape.ts';
@@ -42,6 +41,7 @@ import { isOlder } from './claimants.ts';
 import { canHoldersStillArrive, hasLedger } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { planAbandonment, planRetirement } from './deletion.ts';
+import { namespaceClaim } from './namespaces.ts';
 
 /** Why the values of a VirtualKey end although it continues to exist. */
 export const NAMESPACE_NOT_ALLOWED = 'the instance no longer allows its namespace';
@@ -63,7 +63,7 @@ export function planFinalizer(scopeObject: ScopeObject): Action[] {
 
 /**
  * The scope object's claim and policy, and the value of a VirtualKey. No action while another object has the alias, or
- * while a charged scope has no claim yet.
+ * while a charged scope has no claim yet: that of the namespace of a VirtualKey is one of them.
  */
 export function planScope(
   scopeObject: ScopeObject,
@@ -73,6 +73,8 @@ export function planScope(
 ): Action[] {
   const { state, claim } = claimOf(scopeObject, instance);
   if (state === 'taken' || (state === 'free' && hasOlderRival(scopeObject, context))) return [];
+  const isKey = scopeObject.kind === 'VirtualKey';
+  if (isKey && namespaceClaim(instance, scopeObject.metadata.namespace) === undefined) return [];
   const proof = state === 'ours' ? undefined : proofOf(scopeObject, claim, instance, view);
   if (state === 'orphaned' && proof === undefined) return [];
   // Whole seconds, because people read the dates that are counted from this time.
@@ -171,6 +173,7 @@ export function planOrphanedClaims(
     const { observed, retention } = orphan;
     if (retention !== undefined) return planRetainedAgain(path, claim, retention);
     const { holder, kind: claimKind, alias, scopeId } = claim;
+    if (claimKind === 'namespace') return [];
     const hasArrived = scopeObjects.some(({ metadata }) => pathOf(metadata) === pathOf(holder));
     if (canHoldersStillArrive(instance) ? !hasArrived : scopeObjects.length === 0 && !isComplete) return [];
     const { namespace, name } = holder;
@@ -197,8 +200,8 @@ function planRetainedAgain(
   claim: Claim,
   { secret, isBlocked }: NonNullable<OrphanedClaim['retention']>,
 ): Action[] {
-  if (retainedSecret(claim) === secret) return [];
   const { holder, kind: claimKind, alias, scopeId, anchor, policy } = claim;
+  if (retainedSecret(claim) === secret || claimKind === 'namespace') return [];
   const { uid, namespace, name } = holder;
   const on = { kind: KIND_OF[claimKind], namespace, name, instance: path, claimKind, alias } as const;
   const blocked = isBlocked || policy?.blocked === true;
@@ -247,7 +250,7 @@ export function planBlocks(path: string, instance: InstanceView, { world }: Plan
     const { holder, kind: claimKind, alias, scopeId, anchor, policy } = claim;
     const generation = world.blocked.get(holder.uid);
     const isDone = policy === undefined || policy.blocked === true || retainedSecret(claim) !== undefined;
-    if (generation === undefined || isDone) return [];
+    if (generation === undefined || isDone || claimKind === 'namespace') return [];
     const { uid, namespace, name } = holder;
     const on = { kind: KIND_OF[claimKind], namespace, name, instance: path, claimKind, alias } as const;
     const write = { policy: { scopeId, anchor, blocked: true }, generation, isNew: false, holder: uid };
@@ -283,14 +286,12 @@ function policyOf(
   const { scopeId, anchor } = scope;
   const { models } = scopeObject.spec;
   const blocked = isOwnBlocked(scopeObject);
-  const limits = rateLimitsOf(scopeObject);
-  const isLimited = Object.values(limits).some((limit) => limit !== undefined);
   const common = {
     scopeId,
     name: aliasOf(scopeObject).alias,
     models,
     budget: renewedBudget(budgetOf(scopeObject), scope.policy?.budget, editOf(scopeObject, scope)),
-    limits: isLimited ? limits : undefined,
+    limits: policyLimitsOf(scopeObject),
     anchor,
   };
   // Names for people, in the log of requests and in reports of spend.
@@ -325,10 +326,6 @@ export const blockersOf = (
   ...context.chargedScopes(key).unchargeable,
   ...ownBlockersOf(key),
 ];
-
-/** The limit of each kind of rate; undefined for a kind that the spec does not limit. */
-export const rateLimitsOf = ({ spec }: ScopeObject): SpecRateLimits =>
-  Object.fromEntries(RATE_ROWS.map(([, { specField }]) => [specField, spec[specField]]));
 
 const editOf = ({ metadata: { generation } }: Pick<ScopeObject, 'metadata'>, { policy }: ScopeState) => ({
   isNew: policy === undefined,

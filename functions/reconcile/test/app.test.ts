@@ -24,7 +24,7 @@ test('an empty POST runs a resync; the answer has its counts', async () => {
       OpenInstance: 1,
       PublishSnapshot: 1,
       RecordEvent: 3,
-      PutScope: 1,
+      PutScope: 2,
       WriteStatus: 2,
     },
     failed: {},

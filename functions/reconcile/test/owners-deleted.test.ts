@@ -32,7 +32,7 @@ describe('a user that is deleted', () => {
     expect(await harness.get(virtualKeys, 'alice')).toBeUndefined();
     const instance = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
     const found = await recordOf(harness.database().policies(instance), sha256(value ?? ''));
-    expect(found?.scopes.map(({ kind, blocked }) => `${kind} ${blocked}`)).toEqual(['key true']);
+    expect(found?.scopes.map(({ kind, blocked }) => `${kind} ${blocked}`)).toEqual(['key true', 'namespace false']);
     expect(await harness.value('alice-key')).toBe(value);
     await harness.apply(makeKey({ keyAlias: 'alice' }, 'alice'));
     await harness.resync();

@@ -157,7 +157,7 @@ test('tags and metadata of a key and the alias of its user are in the policy, fo
   const found = async () => recordOf(harness.database().policies(uid), sha256((await harness.value('chat-key')) ?? ''));
   expect(await found()).toMatchObject({
     key: { tags: ['batch', 'eu'], metadata: { cost: '42' } },
-    scopes: [{ kind: 'key' }, { kind: 'user', alias: 'Alice' }],
+    scopes: [{ kind: 'key' }, { kind: 'user', alias: 'Alice' }, { kind: 'namespace' }],
   });
   await edit({ tags: ['eu'], metadata: { cost: null, centre: '7' } });
   expect((await pass(1000)).actions).toMatchObject({ PutScope: 1 });

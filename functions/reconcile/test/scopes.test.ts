@@ -19,7 +19,7 @@ const claims = async () => harness.database().claims(await uidOf());
 const chargedScopesOf = async (alias: string) => {
   const [value] = (await claims()).find((claim) => claim.kind === 'key' && claim.alias === alias)?.values ?? [];
   const record = await recordOf(harness.database().policies(await uidOf()), value?.hash ?? '');
-  return record?.scopes.slice(1).map(({ name }) => name) ?? [];
+  return record?.scopes.flatMap(({ kind, name }) => (kind === 'user' || kind === 'team' ? [name] : [])) ?? [];
 };
 
 describe('a user', () => {

@@ -136,7 +136,7 @@ function adoptionOf(uid: string, ledger: PreviousLedger, rows: ReadonlyArray<Ope
 /**
  * Moves claims that were live until the old instance was closed to the new instance, and makes them live again. Of
  * these claims only retained VirtualKeys work immediately; all others are blocked until the policy of their object is
- * written. Returns the moved scopes.
+ * written. Namespaces keep their policies. Returns the moved scopes.
  */
 async function movePortion(query: Query, uid: string): Promise<ReadonlyArray<ScopeId>> {
   const rows = await query<{ scope_id: ScopeId }>(MOVE_CLAIMS, [uid]);
@@ -155,8 +155,8 @@ last as (
   order by c.kind, c.alias, c.retired_at desc, c.scope_id limit ${PORTION}),
 moved as (
   update gateway_operator.claim c set instance_uid = $1, retired_at = null, generation = null,
-    policy = case when c.policy ? 'retained' then c.policy else c.policy || '{"blocked": true}' end,
-    digest = case when c.policy ? 'retained' then c.digest else c.digest || '{"blocked": true}' end
+    policy = case when c.policy ? 'retained' or c.kind = 'namespace' then c.policy else c.policy || '{"blocked": true}' end,
+    digest = case when c.policy ? 'retained' or c.kind = 'namespace' then c.digest else c.digest || '{"blocked": true}' end
   from last where c.scope_id = last.scope_id returning c.scope_id),
 revived as (
   update gateway_operator.key_value v set retired_at = null from moved, old

@@ -5,14 +5,15 @@ import type { AccountClosing, Batch, BatchOutcome, ExpiredRow, LedgerDatabase } 
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
+import type { Recount } from '#core/ports/registry.ts';
 import { type BookingDependencies, type BookingTransaction, inBooking, refusalOf } from './booking.ts';
 import { EPOCH_LOCK } from './epochs.ts';
 import { toExpiredRows } from './expired-rows.ts';
 import { insertBatch, writeSets } from './insert-batch.ts';
-import { createQueries, inPortions } from './ledger-queries.ts';
+import { createQueries, inPortions, toColumns } from './ledger-queries.ts';
 import { createKnownSets, createSets, type LedgerSets } from './ledger-sets.ts';
 import { literal } from './literal.ts';
-import { BOOKING_LOCK } from './recount.ts';
+import { BOOKING_LOCK, countFirst, UNCOUNTED } from './recount.ts';
 import { BACKGROUND_LIMIT, GATEWAY_LIMIT, type Query } from './session.ts';
 
 interface LedgerDatabaseDependencies extends BookingDependencies {
@@ -39,6 +40,17 @@ export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceU
       await writeSetsOf(batch, sets);
       return inBooking(deps, (booking) => book(booking, instanceUid, batch, sets));
     },
+    countFirst: async (counters) => {
+      const find = async (portion: ReadonlyArray<Recount>) => {
+        const rows = await query<{ index: number }>(UNCOUNTED, toColumns(portion));
+        return rows.flatMap(({ index }) => portion[index - 1] ?? []);
+      };
+      const count = async (portion: ReadonlyArray<Recount>): Promise<[]> => {
+        await deps.session.transaction(BACKGROUND_LIMIT, (ask) => countFirst(ask, portion));
+        return [];
+      };
+      await inPortions(await inPortions(counters, find), count, MAX_COUNTED);
+    },
     close: (closing) => inBooking(deps, (booking) => close({ ...booking, ...deps, instanceUid }, closing)),
     accountRows: async (accounts) =>
       new Map(await inPortions(accounts, (portion) => rowsOf(query, instanceUid, portion))),
@@ -46,6 +58,9 @@ export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceU
       inPortions(accounts, ([account = '']) => expiredRowsOf(query, queries.bookedOf, [instanceUid, account]), 1),
   };
 }
+
+/** The counters that one transaction counts: no day is dropped meanwhile. */
+const MAX_COUNTED = 64;
 
 async function book(
   booking: BookingTransaction,

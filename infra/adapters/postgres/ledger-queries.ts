@@ -22,13 +22,7 @@ type SizedQuery = <R extends QueryResultRow>(size: number, ...call: Parameters<Q
 
 function queriesBy(ask: SizedQuery): LedgerQueries {
   const sumsOf = async (counters: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>> => {
-    const windows = counters.map(({ window }) => window);
-    const columns = [
-      counters.map(({ scopeId }) => scopeId),
-      windows.map(({ start }) => start),
-      windows.map(({ end }) => end),
-    ];
-    const rows = await ask<{ index: string; amount: string }>(counters.length, SUMS, columns);
+    const rows = await ask<{ index: string; amount: string }>(counters.length, SUMS, toColumns(counters));
     const spent = new Map(rows.map(({ index, amount }) => [Number(index) - 1, toNano(amount)]));
     return counters.map((counter, index) => ({ ...counter, spent: spent.get(index) ?? 0n }));
   };
@@ -51,6 +45,13 @@ function queriesBy(ask: SizedQuery): LedgerQueries {
     },
   };
 }
+
+/** One array per column of a table of counters. */
+export const toColumns = (counters: ReadonlyArray<ScopeWindow>): ReadonlyArray<unknown> => [
+  counters.map(({ scopeId }) => scopeId),
+  counters.map(({ window }) => window.start),
+  counters.map(({ window }) => window.end),
+];
 
 interface BookedRow {
   readonly id: string;

@@ -67,6 +67,24 @@ export async function writeRecounts(
   await query(RECOUNT, [recountRows(wanted, keptFrom, counted)]);
 }
 
+/**
+ * Counts, of these counters, those that were never counted: with neither a sum nor a recount of their scope. It takes no
+ * lock of bookings: nothing is booked in such a counter before it is counted, because a gateway uses it only then. Of two
+ * that count the same one, the first writes.
+ */
+export async function countFirst(query: Query, recounts: ReadonlyArray<Recount>): Promise<void> {
+  const { keptFrom, counted } = await countEdges(query, recounts);
+  await query(COUNT_FIRST, [recountRows(recounts, keptFrom, counted)]);
+}
+
+/** The counters among these that were never counted, by their index from 1. */
+export const UNCOUNTED = `
+select t.index::float8 as index
+from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, index)
+where not exists (select from gateway_operator.recount r where r.scope_id = t.scope_id)
+  and not exists (select from gateway_operator.sum s where s.scope_id = t.scope_id and s.window_start = t.window_start
+    and s.window_end = t.window_end)`;
+
 const partsOf = (recounts: ReadonlyArray<Recount>, keptFrom: Millis): ReadonlyArray<HourPart> =>
   recounts.flatMap((one) => spanOf(one, keptFrom).edges);
 
@@ -100,7 +118,7 @@ export function recountRows(recounts: ReadonlyArray<Recount>, keptFrom: Millis, 
 }
 
 /** Windows of one VirtualKey often begin or end together: their whole hours are summed once. */
-export const RECOUNT = `
+const recountBy = ({ onRecount, onSum }: { readonly onRecount: string; readonly onSum: string }) => `
 with wanted as materialized (
   select (w ->> 0)::uuid as scope_id, (w ->> 1)::bigint as window_start, (w ->> 2)::bigint as window_end,
     (w ->> 3)::bigint as first_hour, (w ->> 4)::bigint as last_hour, (w ->> 5)::uuid as from_id, (w ->> 6)::uuid as until_id,
@@ -118,8 +136,15 @@ counted as (
 remembered as (
   insert into gateway_operator.recount (scope_id, window_start, window_end, from_id, until_id)
   select scope_id, window_start, window_end, from_id, until_id from wanted
-  on conflict (scope_id) do update set window_start = excluded.window_start, window_end = excluded.window_end,
-    from_id = excluded.from_id, until_id = excluded.until_id)
+  on conflict (scope_id) do ${onRecount})
 insert into gateway_operator.sum (scope_id, window_start, window_end, amount)
 select scope_id, window_start, window_end, amount from counted
-on conflict (scope_id, window_start, window_end) do update set amount = excluded.amount`;
+on conflict (scope_id, window_start, window_end) do ${onSum}`;
+
+export const RECOUNT = recountBy({
+  onRecount: `update set window_start = excluded.window_start, window_end = excluded.window_end, from_id = excluded.from_id,
+    until_id = excluded.until_id`,
+  onSum: 'update set amount = excluded.amount',
+});
+
+export const COUNT_FIRST = recountBy({ onRecount: 'nothing', onSum: 'nothing' });

@@ -9,17 +9,21 @@ const Instant = z.number().min(-8.64e15).max(8.64e15);
 const AMOUNT = /^-?\d{1,40}$/;
 export const AmountText = z.string().regex(AMOUNT);
 const Window = z.object({ limit: AmountText, duration: z.string(), sinceGeneration: z.number().optional() });
+const Budget = Window.extend({ alignment: z.string() }).optional();
 const Digest = z.object({
-  budget: Window.extend({ alignment: z.string() }).optional(),
+  budget: Budget,
   furtherBudgets: z.array(Window.extend({ scopeId: z.string(), model: z.string().optional() })).optional(),
   retained: z.string().optional(),
   secretName: z.string().optional(),
+  policyName: z.string().optional(),
+  perKey: z.object({ budget: Budget }).optional(),
+  lastSince: z.number().optional(),
 });
 
 /** The part of a claim that the reconciler reads. */
 export const ClaimRowSchema = z.object({
   scopeId: z.string(),
-  kind: z.enum(['key', 'user', 'team']),
+  kind: z.enum(['key', 'user', 'team', 'namespace']),
   alias: z.string(),
   uid: z.string(),
   namespace: z.string(),

@@ -6,7 +6,7 @@ import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
  * The version of `TABLES`. Until the first release no database is migrated: another version is refused. After it, each
  * change of `TABLES` raises the version.
  */
-export const SCHEMA_VERSION = 9;
+export const SCHEMA_VERSION = 10;
 
 /** The advisory lock of all processes that make the schema: an arbitrary number. */
 const LOCK = 7_203_418_865;
@@ -91,9 +91,10 @@ create table gateway_operator.instance (
 create table gateway_operator.claim (
   scope_id uuid primary key default gen_random_uuid(),
   instance_uid text not null,
-  kind text not null check (kind in ('key', 'user', 'team')),
+  kind text not null check (kind in ('key', 'user', 'team', 'namespace')),
+  -- The alias; the name of a namespace.
   alias text not null,
-  -- The custom resource that has the alias.
+  -- The custom resource that has the alias. No object has that of a namespace (namespaceHolder).
   holder_uid text not null,
   holder_namespace text not null,
   holder_name text not null,

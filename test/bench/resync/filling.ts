@@ -92,7 +92,14 @@ claims as (
     t.policy || jsonb_build_object('scopeId', c.scope_id, 'name', c.name, 'object', jsonb_build_object('namespace', c.namespace, 'name', c.name)),
     t.charged_scope_ids
   from copy c cross join template t returning scope_id)
-insert into gateway_operator.key_value (scope_id, hash) select c.scope_id, c.hash from copy c join claims using (scope_id)`;
+values as (insert into gateway_operator.key_value (scope_id, hash) select c.scope_id, c.hash from copy c join claims using (scope_id))
+insert into gateway_operator.claim (scope_id, instance_uid, kind, alias, holder_uid, holder_namespace, holder_name, created_at, policy, digest)
+select n.scope_id, t.instance_uid, t.kind, n.namespace, t.holder_uid, n.namespace, n.namespace, t.created_at,
+  t.policy || jsonb_build_object('scopeId', n.scope_id, 'name', n.namespace),
+  t.digest || jsonb_build_object('scopeId', n.scope_id, 'name', n.namespace)
+from (select gen_random_uuid() as scope_id, namespace from (select distinct namespace from copy) as of_copy) as n,
+  (select * from gateway_operator.claim where kind = 'namespace' limit 1) as t
+on conflict do nothing`;
 
 /** Makes `count` keys spend once more. */
 export async function spend(connection: DatabaseConnection, count: number): Promise<void> {

@@ -1,13 +1,15 @@
 // Promises of the ledger database, in memory or in PostgreSQL: batches.
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Batch } from '../ledger-database.ts';
+import type { ScopeWindow } from '../policy.ts';
+import type { Recount } from '../registry.ts';
 import { describeClosings } from './ledger-database.closing.promises.ts';
 import {
   accountScenario,
   type LedgerDatabaseUnderTest,
   openLedgerDatabase,
 } from './ledger-database.scenario.promises.ts';
-import { ledgerRowOf, scopeWindow } from './ledger-row.fixture.ts';
+import { HOUR, idAt, ledgerRowOf, NOON, scopeWindow } from './ledger-row.fixture.ts';
 
 /** `make` returns the empty ledger database of an instance without an epoch; it is called once per test. */
 export function describeLedgerDatabase(name: string, make: () => Promise<LedgerDatabaseUnderTest>): void {
@@ -211,6 +213,56 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         ),
       );
       expect(await under.database.accountRows([])).toEqual(new Map());
+    });
+
+    describe('a counter that was never counted', () => {
+      const [DERIVED, HOURS] = [5, { start: NOON - 2 * HOUR - 1000, end: NOON + 2 * HOUR }];
+      const counted = (window = HOURS) => ({ ...scopeWindow(DERIVED, window), from: scopeWindow(1).scopeId });
+      const rowAt = (time: number, cost: bigint, ...more: ReadonlyArray<ScopeWindow>) =>
+        ledgerRowOf({ id: idAt(time), cost, scopeWindows: [scopeWindow(1), ...more] });
+      const countFirst = (...all: ReadonlyArray<Recount>) => under.database.countFirst(all);
+
+      test('gets what the other scope has spent in its window, and what is charged to it later is added', async () => {
+        await batch(account, 1, [rowAt(HOURS.start - 1, 1n), rowAt(HOURS.start, 20n), rowAt(NOON, 300n)]);
+        await countFirst(counted());
+        expect(await spent(counted(), scopeWindow(1))).toEqual([320n, 321n]);
+        await batch(account, 2, [rowAt(NOON + 1, 4000n, scopeWindow(DERIVED, HOURS))]);
+        expect(await spent(counted(), scopeWindow(1))).toEqual([4320n, 4321n]);
+      });
+
+      test('is counted once, in its first window: in later ones everything is charged to it', async () => {
+        await batch(account, 1, [rowAt(NOON, 20n)]);
+        await Promise.all(Array.from({ length: 5 }, () => countFirst(counted(), counted())));
+        await batch(account, 2, [rowAt(NOON, 300n), rowAt(NOON, 4000n, scopeWindow(DERIVED, HOURS))]);
+        await countFirst(counted());
+        expect(await spent(counted())).toEqual([4020n]);
+        const next = { start: HOURS.end, end: HOURS.end + 4 * HOUR };
+        await batch(account, 3, [rowAt(next.start, 5n)]);
+        await countFirst(counted(next), counted());
+        expect(await spent(counted(next), counted())).toEqual([0n, 4020n]);
+      });
+
+      test('without any spend is counted too, and many at the same time', async () => {
+        await batch(account, 1, [rowAt(NOON, 20n)]);
+        const many = Array.from({ length: 150 }, (_, place) => ({ ...counted(), ...scopeWindow(100 + place, HOURS) }));
+        await countFirst(...many, { ...counted(), from: scopeWindow(2).scopeId });
+        await batch(account, 2, [rowAt(NOON, 300n)]);
+        await countFirst(...many, counted());
+        expect(new Set(await spent(...many))).toEqual(new Set([20n]));
+        expect(await spent(counted())).toEqual([0n]);
+        await countFirst();
+      });
+
+      test('loses nothing that is charged to it while others still count it', async () => {
+        await batch(account, 1, [rowAt(NOON, 20n)]);
+        const count = async () => {
+          await countFirst(counted());
+          // From now on it is charged.
+          await batch(crypto.randomUUID(), 1, [rowAt(NOON, 1n, scopeWindow(DERIVED, HOURS))]);
+        };
+        await Promise.all(Array.from({ length: 12 }, count));
+        expect(await spent(counted())).toEqual([32n]);
+      });
     });
 
     describeClosings(make);

@@ -34,10 +34,13 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
     test('a key is found by its hash, with the policy of every charged scope, the key first', async () => {
       const user = await claim('ann@example.org', 'user', { models: ['small'] });
       const team = await claim('research', 'team', { blocked: true });
-      const { policy } = await workingKey('billing', hash('a'), { chargedScopeIds: [team.scopeId, user.scopeId] });
+      const { claimed, policy } = await workingKey('billing', hash('a'), {
+        chargedScopeIds: [team.scopeId, user.scopeId],
+      });
       expect(await find(hash('a'))).toEqual({
         key: policy,
         scopes: [policy, team.policy, user.policy],
+        holderUid: claimed.holder.uid,
         secret: expect.stringMatching(/.{32}/),
         size: expect.any(Number),
       });

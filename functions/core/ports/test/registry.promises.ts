@@ -1,6 +1,7 @@
 // Promises of every registry, in memory or in PostgreSQL.
 import { describe, expect, test } from 'vitest';
 import { describeInstances } from './registry.instances.promises.ts';
+import { describeNamespaces } from './registry.namespaces.promises.ts';
 import { describePolicies } from './registry.policies.promises.ts';
 import type { RegistryUnderTest } from './registry.scenario.promises.ts';
 import { describeScopes } from './registry.scopes.promises.ts';
@@ -13,6 +14,7 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
     describeKeyValues(make);
     describePolicies(make);
     describeInstances(make);
+    describeNamespaces(make);
 
     test('the schema may be migrated again and again', async () => {
       const { registry } = await make();

@@ -1,7 +1,14 @@
 // The scenario of the promises of registries: two open instances, claims by name, and keys that work.
 import { recordOf } from '../../../../test/doubles/policies.ts';
-import type { KeyPolicy, Policies, ScopePolicy } from '../policy.ts';
-import type { Claim, Holder, Registry, ScopeOutcome, ScopeWrite } from '../registry.ts';
+import type { FoundRecord, KeyPolicy, KeyRecord, NamespacePolicy, Policies, ScopePolicy } from '../policy.ts';
+import {
+  type Claim,
+  type Holder,
+  namespaceHolder,
+  type Registry,
+  type ScopeOutcome,
+  type ScopeWrite,
+} from '../registry.ts';
 
 export interface RegistryUnderTest {
   readonly registry: Registry;
@@ -24,12 +31,56 @@ export interface WholeWrite extends ScopeWrite {
   readonly policy: ScopePolicy | KeyPolicy;
 }
 
-/** A registry with both instances open. */
+/** A registry with both instances open, whose namespaces have rows without a limit as soon as keys are looked up. */
 export async function openRegistry(make: () => Promise<RegistryUnderTest>): Promise<RegistryUnderTest> {
+  const under = await openWithNamespaces(make);
+  const { registry, policies } = under;
+  return {
+    registry: {
+      ...registry,
+      claims: async (uid) => (await registry.claims(uid)).filter(({ kind }) => kind !== 'namespace'),
+    },
+    policies: (uid) => ({
+      find: async (...asked) => {
+        const claims = await registry.claims(uid);
+        const namespaces = new Set(claims.map(({ holder: { namespace } }) => namespace));
+        for (const { kind, alias } of claims) if (kind === 'namespace') namespaces.delete(alias);
+        for (const name of namespaces) await mustBeWritten(registry.putScope(namespaceWrite(name, {}, uid)));
+        const found = await policies(uid).find(...asked);
+        const isRead = (record: FoundRecord): record is KeyRecord => record?.key !== undefined;
+        return new Map([...found].map(([one, record]) => [one, isRead(record) ? withoutNamespace(record) : record]));
+      },
+    }),
+  };
+}
+
+/** The same; tests write the rows of namespaces. */
+export async function openWithNamespaces(make: () => Promise<RegistryUnderTest>): Promise<RegistryUnderTest> {
   const under = await make();
   await under.registry.openInstance(INSTANCE);
   await under.registry.openInstance(OTHER);
   return under;
+}
+
+const withoutNamespace = (record: KeyRecord): KeyRecord => ({
+  ...record,
+  scopes: record.scopes.filter(({ kind }) => kind !== 'namespace'),
+});
+
+/** The write of the row of a namespace. */
+export function namespaceWrite(
+  name: string,
+  more: Partial<NamespacePolicy> = {},
+  instanceUid = INSTANCE.uid,
+): ScopeWrite & { readonly policy: NamespacePolicy } {
+  const at = {
+    kind: 'namespace',
+    alias: name,
+    scopeId: crypto.randomUUID(),
+    anchor: Date.UTC(2026, 10, 21, 12),
+  } as const;
+  const policy = { ...scopePolicy(at), kind: 'namespace', of: 'apps/gateway', chargedScopeIds: [], ...more } as const;
+  return { instanceUid, kind: 'namespace', alias: name, holder: namespaceHolder(name), policy, generation: 1 };
 }
 
 /** `under` is called for each operation: each test has its own registry. */

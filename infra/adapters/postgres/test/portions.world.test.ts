@@ -59,6 +59,8 @@ test('records of keys are found all, in replies of 256 KiB or one record, and th
   await database.openInstance(ROW);
   await run(`insert into gateway_operator.key_value (scope_id, hash)
     select scope_id, 'hash ' || alias from gateway_operator.claim where alias::integer > 700`);
+  await run(`insert into gateway_operator.claim (instance_uid, kind, alias, holder_uid, holder_namespace, holder_name, policy)
+    values ('i', 'namespace', 'n', 'namespace', 'n', 'n', '{}')`);
   const hashes = Array.from({ length: 600 }, (_, index) => `hash ${index + 701}`);
   const policies = database.policies('i');
   const portions: string[][] = [];
