@@ -67,7 +67,7 @@ export type Failure =
   | { readonly code: 'upgrade_not_supported' }
   | { readonly code: 'internal_error' };
 
-type ScopeName = Pick<ScopePolicy, 'kind' | 'name' | 'of'>;
+type ScopeName = Pick<ScopePolicy, 'kind' | 'name' | 'of' | 'countedFrom'>;
 
 export type FailureCode = Failure['code'];
 
@@ -230,8 +230,7 @@ function notFound({ path, base = '' }: FailureOf<'not_found'>): string {
 
 function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
   const budget = `The budget of ${whose(failure.scope)}`;
-  const further = failure.isFurther === true ? 'maxBudget in budgets' : 'maxBudget';
-  const field = failure.scope.kind === 'model' ? 'maxBudget in modelMaxBudget' : further;
+  const field = budgetField(failure);
   const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
   const reset = `It resets at ${date(failure.resetAt)}`;
   const amount = `at least ${formatMoney(failure.needs)} dollars`;
@@ -243,6 +242,14 @@ function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
   return failure.spent < failure.limit
     ? `${budget} leaves too little for ${needs}${unlessRetried(`: ${formatMoney(failure.spent)} of ${limit} are spent`)}. ${reset}; send less, or ask for a larger ${field}.`
     : `${budget} is exceeded${unlessRetried(`: ${limit}`)}. ${reset}; ask for a larger ${field} to continue before that.`;
+}
+
+/** The field that limits the budget. The budgets of a key policy are in the hands of the platform team. */
+function budgetField({ scope, isFurther }: FailureOf<'budget_exceeded'>): string {
+  if (scope.kind === 'namespace') return 'maxBudget in perNamespace of the key policy';
+  if (scope.countedFrom !== undefined) return 'maxBudget in perKey of the key policy';
+  if (scope.kind === 'model') return 'maxBudget in modelMaxBudget';
+  return isFurther === true ? 'maxBudget in budgets' : 'maxBudget';
 }
 
 /**
@@ -272,10 +279,14 @@ function exceedsWindow({ needs, limit }: FailureOf<'budget_exceeded'>): boolean 
   return needs > limit || limit === 0n;
 }
 
-/** `key "billing"`, `model "gpt" of key "billing"`. */
-function whose({ kind, name, of }: ScopeName): string {
-  const named = `${kind} ${quote(name)}${of === undefined ? '' : ` of key ${quote(of)}`}`;
-  return unlessRetried(named) === '' ? `this ${kind}` : named;
+/** `key "billing"`, `model "gpt" of key "billing"`, `namespace "research" on instance "default/main"`. */
+function whose(scope: ScopeName): string {
+  return unlessRetried(nameOf(scope)) === '' ? `this ${scope.kind}` : nameOf(scope);
+}
+
+function nameOf({ kind, name, of }: ScopeName): string {
+  const place = kind === 'namespace' ? 'on instance' : 'of key';
+  return `${kind} ${quote(name)}${of === undefined ? '' : ` ${place} ${quote(of)}`}`;
 }
 
 function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
@@ -284,12 +295,14 @@ function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
   // Clients do not see the rate of a model entry: it is between the gateway and its provider.
   if (scope === undefined) return `The rate limits of all providers of the model ${quote(model)} are reached. ${again}`;
   const { units, advice } = RATE_KINDS[rate];
-  const reached = `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${units[limit === 1 ? 0 : 1]}.`;
+  const reached = `The rate limit of ${nameOf(scope)} is reached: ${limit} ${units[limit === 1 ? 0 : 1]}.`;
   if (needs === undefined) return `${reached} ${again}`;
   return `${reached} This request uses about ${needs}, so it needs a whole minute without other requests. ${again}${advice === undefined ? '' : ` Or ${advice}.`}`;
 }
 
 function keyBlocked({ kind, missingOwnerReason }: FailureOf<'key_blocked'>): string {
+  if (kind === 'namespace')
+    return `The team that is charged for the ${OWNER[kind]} is missing or not ready, so requests of the key cannot be charged. Ask the platform team to correct the key policy of the namespace.`;
   const why = rowOf(missingOwnerReason)?.missingOwnerText;
   return why === undefined
     ? `This ${OWNER[kind]} is blocked. Ask its owner to unblock it.`

@@ -117,11 +117,12 @@ test('no refusal of a spent budget reads like a passing failure, whatever the su
   const failures = fc.record({
     code: fc.constant('budget_exceeded' as const),
     scope: fc.record({
-      kind: fc.constantFrom('key' as const, 'user' as const, 'team' as const, 'model' as const),
+      kind: fc.constantFrom('key' as const, 'user' as const, 'team' as const, 'namespace' as const, 'model' as const),
       name: fc.oneof(
         fc.constant('billing'),
         digits.map((name) => `team-${name}`),
       ),
+      of: fc.constantFrom('default/main', 'prod/gateway-503'),
     }),
     limit: sum,
     spent: sum,
@@ -140,7 +141,7 @@ test('no refusal of a spent budget reads like a passing failure, whatever the su
       const { resets_at: _, ...fixedFields } = error;
       const body = JSON.stringify({ error: fixedFields });
       for (const pattern of OF_OPENCODE) expect([error.message, body].filter((text) => pattern.test(text))).toEqual([]);
-      expect(error.message).toMatch(/^The budget of (this )?(key|user|team|model)/);
+      expect(error.message).toMatch(/^The budget of (this )?(key|user|team|namespace|model)/);
     }),
     { numRuns: runs(1000) },
   );

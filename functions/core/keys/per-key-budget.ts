@@ -1,0 +1,49 @@
+// What a key policy adds to each key of a namespace (`perKey`): a further budget, and limits. The namespace's row has it
+// for all of its keys, so that an edit writes no key.
+import type { Hash } from '../ports/platform.ts';
+import type { Budget, KeyRecord, NamespacePolicy, ScopePolicy, SpecRateLimits } from '../ports/policy.ts';
+import { RATE_ROWS } from '../ports/rates.ts';
+import { derivedScopeId } from './further-budgets.ts';
+
+/** The record with the budget as a further charged scope, and with the smaller of both limits of each rate. */
+export function withPerKey(record: KeyRecord, hash: Hash): KeyRecord {
+  const namespace = record.scopes.find((scope): scope is NamespacePolicy => scope.kind === 'namespace');
+  if (namespace?.perKey === undefined) return record;
+  const { budget, limits } = namespace.perKey;
+  const key = limits === undefined ? record.key : { ...record.key, limits: smallerOf(record.key.limits ?? {}, limits) };
+  const [, ...others] = record.scopes;
+  const ofKey = budget === undefined ? [] : [toScope(record, namespace, { budget, hash })];
+  return { ...record, key, scopes: [key, ...others, ...ofKey] };
+}
+
+/**
+ * The scope of the budget. Its id changes if requests of the key may not have been charged to it for a while: then its
+ * window is counted again from all that the key has spent (`countedFrom`). `sinceGeneration` grows whenever the budget
+ * comes back or has another window, and the holder changes whenever another VirtualKey adopts the key, possibly after a
+ * time in another namespace.
+ */
+function toScope(
+  { key, holderUid }: KeyRecord,
+  namespace: NamespacePolicy,
+  { budget, hash }: { readonly budget: Budget; readonly hash: Hash },
+): ScopePolicy {
+  const { sinceGeneration = 0, ...window } = budget;
+  const source = [namespace.scopeId, key.scopeId, holderUid, sinceGeneration, window.duration, window.alignment];
+  return {
+    scopeId: derivedScopeId(hash, `policy scope\n${source.join('\n')}`),
+    kind: 'key',
+    name: key.name,
+    blocked: false,
+    models: [],
+    budget: window,
+    anchor: key.anchor,
+    countedFrom: key.scopeId,
+  };
+}
+
+function smallerOf(own: SpecRateLimits, other: SpecRateLimits): SpecRateLimits {
+  const limitOf = (field: keyof SpecRateLimits) =>
+    Math.min(own[field] ?? Number.POSITIVE_INFINITY, other[field] ?? Number.POSITIVE_INFINITY);
+  const limits = RATE_ROWS.map(([, { specField }]) => [specField, limitOf(specField)] as const);
+  return Object.fromEntries(limits.filter(([, limit]) => limit !== Number.POSITIVE_INFINITY));
+}
