@@ -1,5 +1,5 @@
-// What a key policy adds to each key of a namespace (`perKey`): a further budget, and limits. The namespace's row has it
-// for all of its keys, so that an edit writes no key.
+// A further budget and limits of each key of a namespace (`perKey` of a key policy). The row of the namespace has them for
+// all of its keys, so that an edit writes no key.
 import type { Hash } from '../ports/platform.ts';
 import type { Budget, KeyRecord, NamespacePolicy, ScopePolicy, SpecRateLimits } from '../ports/policy.ts';
 import { RATE_ROWS } from '../ports/rates.ts';

@@ -1,4 +1,4 @@
-// Policies with what the key policy of a namespace adds to each of its keys.
+// Policies with the budget and limits that the key policy of a namespace has for each of its keys.
 import { withPerKey } from '#core/keys/per-key-budget.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { FoundRecord, Policies } from '#core/ports/policy.ts';

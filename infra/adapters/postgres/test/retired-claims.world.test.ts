@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { idAt, ledgerRowOf, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
-import { scopeWrite } from '#core/ports/test/registry.scenario.promises.ts';
+import { namespaceWrite, scopeWrite } from '#core/ports/test/registry.scenario.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { bookLedgerRows } from '../../../../test/support/book-rows.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
@@ -104,15 +104,16 @@ test('a retired claim stays while a ledger row or a rejected row names it', asyn
   expect(await left()).toEqual({ claims: ['rejected'], values: ['value of rejected'] });
 });
 
-test('a retired Team stays while a live VirtualKey is charged to it, which reads its policy', async () => {
-  const [charged, other] = [await putTeam('charged'), await putTeam('other')];
+test('a retired Team stays while a live VirtualKey or its namespace is charged to it, which reads its policy', async () => {
+  const [charged, shared, other] = [await putTeam('charged'), await putTeam('shared'), await putTeam('other')];
   await putKey('live', { chargedScopeIds: [charged] });
-  await retire([charged, other], RETIRED_DAYS + 1);
+  await database.putScope(namespaceWrite('apps', { chargedScopeIds: [shared] }));
+  await retire([charged, shared, other], RETIRED_DAYS + 1);
   const find = async () => (await database.policies(INSTANCE).find(['value of live'])).get('value of live');
   const before = await find();
-  expect(before).toMatchObject({ scopes: [{}, { scopeId: charged }] });
+  expect(before).toMatchObject({ scopes: [{}, { scopeId: charged }, { name: 'apps' }, { scopeId: shared }] });
   await database.dropDays('forever', Date.now());
-  expect((await left()).claims).toEqual(['charged', 'live']);
+  expect((await left()).claims).toEqual(['apps', 'charged', 'live', 'shared']);
   expect(await find()).toEqual(before);
 });
 
