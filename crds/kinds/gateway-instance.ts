@@ -4,7 +4,7 @@ import type { INSTANCE_API_VERSION } from '../names/group.ts';
 import type { KubeObject } from '../names/object-meta.ts';
 import { listBy, type Rule, text, withRule } from '../validation/rule.ts';
 import { AllowedNamespaces } from './allowed-namespaces.ts';
-import { KeyPolicy } from './key-policy.ts';
+import { KeyPolicies } from './key-policy.ts';
 import { ModelEntry } from './model-entry.ts';
 import { HTTPRoute, Ingress, routeRules } from './route.ts';
 import { choice, Duration, FreeText, integer, Name, observedFields, SecretKeyName } from './shared-fields.ts';
@@ -146,11 +146,9 @@ export const GatewayInstanceSpec = withRule(
     ),
     routing: Routing.prefault({}).describe('How requests reach the model entries.'),
     allowedNamespaces: AllowedNamespaces.prefault({}).describe('The namespaces that may refer to this instance.'),
-    keyPolicies: listBy('name', KeyPolicy, 64)
-      .optional()
-      .describe(
-        'Policies for the keys of namespaces. For each namespace the first policy applies whose `namespaceSelector` matches its labels, and no other; without a match there is none.',
-      ),
+    keyPolicies: KeyPolicies.optional().describe(
+      'Policies for the keys of namespaces. For each namespace the first policy applies whose `namespaceSelector` matches its labels, and no other; without a match there is none.',
+    ),
     keyValueInStatus: choice('Full', 'Redacted').describe(
       'Whether `status.keyValue` of a VirtualKey shows the key value to everybody who may read VirtualKeys. Its Secret always has the value. On a cluster that people share, use `Redacted`.',
     ),

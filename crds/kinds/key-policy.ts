@@ -1,6 +1,6 @@
 // One element of `spec.keyPolicies` of an instance: what the keys of some namespaces must have and may spend.
 import * as z from 'zod';
-import { setOf, withRule } from '../validation/rule.ts';
+import { listBy, setOf, withRule } from '../validation/rule.ts';
 import { LabelSelector } from './label-selector.ts';
 import {
   BUDGET_WINDOWS,
@@ -37,7 +37,8 @@ const budgetAndLimits = (whose: string, window: string) =>
     },
   );
 
-export const REQUIRED_REFERENCES = ['teamRef', 'userRef'] as const;
+const REQUIRED_REFERENCES = ['teamRef', 'userRef'] as const;
+export type RequiredReference = (typeof REQUIRED_REFERENCES)[number];
 
 export const KeyPolicy = z.object({
   name: DnsLabel.describe('Names the policy in messages and in `status.policy` of a VirtualKey.'),
@@ -75,3 +76,5 @@ export const KeyPolicy = z.object({
     ),
 });
 export type KeyPolicy = z.output<typeof KeyPolicy>;
+
+export const KeyPolicies = listBy('name', KeyPolicy, 64);

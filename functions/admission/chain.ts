@@ -8,7 +8,8 @@ import { validate } from '#crds/validation/validate.ts';
 import type { Check, ComparedObject } from './check.ts';
 import * as instanceChecks from './checks/instance.ts';
 import { keySecretFree, templateHarmless, windowBudgets } from './checks/key.ts';
-import * as keyPolicyChecks from './checks/key-policies.ts';
+import * as policyChecks from './checks/key-policies.ts';
+import * as keyPolicyChecks from './checks/key-policy.ts';
 import * as scopeObjectChecks from './checks/scope-object.ts';
 import * as userChecks from './checks/user.ts';
 import type { FactContext } from './facts/context.ts';
@@ -35,6 +36,7 @@ const SCOPE_OBJECT_WARNINGS = [
   scopeObjectChecks.timeZoneUsed, // warns: Rolling windows have no time zone
   scopeObjectChecks.calendarUsed, // warns: without a budget and its duration, there is no window
   scopeObjectChecks.zeroBudget, //   warns: a budget of zero is spent from the start
+  scopeObjectChecks.belowSpend, //   warns: the window has already cost more than the new budget
 ];
 const SCOPE_OBJECT_CHECKS = [
   scopeObjectChecks.instanceExists, //     the instance exists and allows this namespace
@@ -48,21 +50,22 @@ export const CHAINS: Readonly<Record<KindName, Chain>> = {
     load: () => import('#crds/kinds/gateway-instance.ts'),
     gatherFacts: gatherInstanceFacts,
     withoutFacts: [
-      instanceChecks.sharesNoCredentials, //   no two model entries share a Secret, unless the annotation allows it
-      keyPolicyChecks.policyTimeZonesKnown, // the time zones of key policies exist
+      instanceChecks.sharesNoCredentials, // no two model entries share a Secret, unless the annotation allows it
+      policyChecks.policyTimeZonesKnown, //  the time zones of key policies exist
     ],
     withFacts: [
-      instanceChecks.databaseSecret, //      the Secret and its mapped keys exist
-      instanceChecks.storeSecret, //         the same for the counter store
-      instanceChecks.modelCredentials, //    the same for the credentials of each model entry
-      keyPolicyChecks.policyModelsServed, // the instance serves every model of its key policies
-      keyPolicyChecks.policyTeamsFound, //   warns: the Team of a key policy is missing, or of another instance
-      keyPolicyChecks.policyBudgets, //      warns: a time zone or an alignment has no effect, or a budget is zero
-      instanceChecks.modelsInUse, //         warns: VirtualKeys are restricted to a removed model
-      instanceChecks.warnOfNoModels, //      warns: an instance without model entries serves nothing
-      instanceChecks.addresses, //           warns: the provider is unknown, and no address is given
-      instanceChecks.prices, //              warns: no VirtualKey can use a model without a price
-      instanceChecks.credentialNames, //     warns: no provider reads a credential of this name
+      instanceChecks.databaseSecret, //    the Secret and its mapped keys exist
+      instanceChecks.storeSecret, //       the same for the counter store
+      instanceChecks.modelCredentials, //  the same for the credentials of each model entry
+      policyChecks.policyModelsServed, //  the instance serves every model of its key policies
+      policyChecks.policyTeamsFound, //    warns: the Team of a key policy is missing, or of another instance
+      policyChecks.policyBudgets, //       warns: a time zone or an alignment has no effect, or a budget is zero
+      policyChecks.policyBelowSpend, //    warns: namespaces have already spent more than the new budget
+      instanceChecks.modelsInUse, //       warns: VirtualKeys are restricted to a removed model
+      instanceChecks.warnOfNoModels, //    warns: an instance without model entries serves nothing
+      instanceChecks.addresses, //         warns: the provider is unknown, and no address is given
+      instanceChecks.prices, //            warns: no VirtualKey can use a model without a price
+      instanceChecks.credentialNames, //   warns: no provider reads a credential of this name
     ],
   }),
   VirtualKey: createChain('VirtualKey', {
@@ -71,10 +74,12 @@ export const CHAINS: Readonly<Record<KindName, Chain>> = {
     withoutFacts: SCOPE_OBJECT_CHECKS_ALONE,
     withFacts: [
       ...SCOPE_OBJECT_CHECKS,
-      keySecretFree, //                the Secret does not belong to something else
-      templateHarmless, //             its labels and annotations do not control other software
-      scopeObjectChecks.modelBudgets, //    warns: a model's budget limits nothing, because the model is not served
-      windowBudgets, //                warns: two windows have the same length, or a shorter one has a larger budget
+      keyPolicyChecks.keyMeetsPolicy, //       it has what the key policy requires, and names no other models
+      keySecretFree, //                        the Secret does not belong to something else
+      templateHarmless, //                     its labels and annotations do not control other software
+      scopeObjectChecks.modelBudgets, //       warns: a model's budget limits nothing, because the model is not served
+      windowBudgets, //                        warns: two windows have the same length, or a shorter one has a larger budget
+      keyPolicyChecks.keyBudgetAbovePolicy, // warns: the key policy has a smaller budget
       ...SCOPE_OBJECT_WARNINGS,
     ],
   }),
@@ -84,8 +89,10 @@ export const CHAINS: Readonly<Record<KindName, Chain>> = {
     withoutFacts: SCOPE_OBJECT_CHECKS_ALONE,
     withFacts: [
       ...SCOPE_OBJECT_CHECKS,
-      userChecks.keyNameFree, //         warns: another VirtualKey has the User's name
-      userChecks.keyReplaced, //         warns: this edit replaces the User's VirtualKey
+      keyPolicyChecks.userMeetsPolicy, //       its VirtualKey would have what the key policy requires
+      userChecks.keyNameFree, //                warns: another VirtualKey has the User's name
+      userChecks.keyReplaced, //                warns: this edit replaces the User's VirtualKey
+      keyPolicyChecks.userBudgetAbovePolicy, // warns: the key policy has a smaller budget
       ...SCOPE_OBJECT_WARNINGS,
     ],
   }),
@@ -125,7 +132,8 @@ function createChain<Spec, Facts>(
     const refusals = violations.map((violation): Finding => ({ ...violation, effect: 'refuse' }));
     if (spec === undefined) return refusals;
     const specOf = (version: Draft | undefined) => version && validate(kind, version).spec;
-    const object = { metadata, spec, old: () => specOf(old), didYouMean: createDidYouMean() };
+    const { spends = [] } = old ?? {};
+    const object = { metadata, spec, old: () => specOf(old), spends, didYouMean: createDidYouMean() };
     const findings = [...refusals, ...withoutFacts.flatMap((check) => check({ ...object, facts: undefined }))];
     if (factContext === undefined) return findings;
     const facts = await gatherFacts({ ...object, other: () => specOf(factContext.other) }, factContext);

@@ -1,7 +1,7 @@
 // A check: a pure function from an object and the facts about what it refers to, to findings.
 import type { Finding } from '#core/rules/finding.ts';
 import type { DidYouMean } from '#core/rules/nearest-name.ts';
-import type { Metadata } from './subject.ts';
+import type { Metadata, StoredSpend } from './subject.ts';
 
 export interface CheckedObject<Spec> {
   readonly metadata: Metadata;
@@ -9,6 +9,8 @@ export interface CheckedObject<Spec> {
   readonly spec: Spec;
   /** The stored spec, on update; read on first use. */
   readonly old: () => Spec | undefined;
+  /** The spends in the status of the stored object. */
+  readonly spends: ReadonlyArray<StoredSpend>;
 }
 
 /** `other`: the spec of the other version (`FactContext`), read on first use. */

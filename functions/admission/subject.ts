@@ -1,4 +1,5 @@
 // The subject of a review: a custom resource of the operator, read from a request that may contain anything.
+import { listOf } from '#core/json/json.ts';
 import type { Requester } from '#core/ports/cluster.ts';
 import { ANNOTATION_NAMES, type AnnotationName } from '#crds/names/annotations.ts';
 import { type KindResource, resources } from '#crds/names/resources.ts';
@@ -22,6 +23,17 @@ export interface Draft {
   readonly json: Json;
   readonly metadata: Metadata;
   readonly spec: unknown;
+  /** The spends in its status; only of the stored object. */
+  readonly spends?: ReadonlyArray<StoredSpend>;
+}
+
+/** The spend of a window in the status of an object: its own, or that of a namespace on an instance. */
+export interface StoredSpend {
+  readonly namespace?: string;
+  /** The key policy of the namespace. */
+  readonly policy?: string;
+  readonly currentSpend: string;
+  readonly budgetResetDate?: string;
 }
 
 export interface Subject {
@@ -69,7 +81,7 @@ export function readSubject(request: ReviewRequest, exemptUsers: ReadonlySet<str
   const subject: Subject = {
     kind,
     object: toDraft(object, request),
-    old: operation === 'UPDATE' && isMap(oldObject) ? toDraft(oldObject, request) : undefined,
+    old: operation === 'UPDATE' && isMap(oldObject) ? toStoredDraft(oldObject, request) : undefined,
     user: toRequester(request.userInfo),
     dryRun,
   };
@@ -128,6 +140,26 @@ function toDraft(json: Json, requested: RequestedName): Draft {
     },
     spec: json.spec,
   };
+}
+
+const toStoredDraft = (json: Json, requested: RequestedName): Draft => ({
+  ...toDraft(json, requested),
+  spends: isMap(json.status) ? [json.status, ...listOf(json.status.namespaces)].flatMap(toSpend) : [],
+});
+
+/** A status that was written by hand may have anything. */
+function toSpend(part: unknown): StoredSpend[] {
+  if (!isMap(part) || typeof part.currentSpend !== 'string') return [];
+  const { currentSpend } = part;
+  const [namespace, policy, budgetResetDate] = [part.name, part.policy, part.budgetResetDate].map(nonEmptyText);
+  return [
+    {
+      currentSpend,
+      ...(namespace && { namespace }),
+      ...(policy && { policy }),
+      ...(budgetResetDate && { budgetResetDate }),
+    },
+  ];
 }
 
 const readAnnotations = (annotations: Json): Json =>

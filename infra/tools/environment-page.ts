@@ -108,6 +108,7 @@ function defaultOf(read: (given: unknown) => unknown): string {
   try {
     const value = read(undefined);
     if (value === undefined) return '';
+    if (Array.isArray(value)) return `\`${value.join(',')}\``;
     return `\`${typeof value === 'object' ? JSON.stringify(value) : value}\``;
   } catch {
     return '*required*';

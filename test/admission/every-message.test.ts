@@ -43,6 +43,15 @@ const key = (change: object, metadata = {}) => objectOf('VirtualKey', { ...GOOD.
 const entry = (more: object) =>
   objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models: [modelEntry('gpt-4o', { ...more })] });
 
+/** An instance with a key policy. */
+const LIMITED = { instanceRef: { name: 'limited', namespace: 'platform' } };
+const POLICY = {
+  name: 'lab',
+  require: ['teamRef', 'userRef'],
+  models: ['gpt-4o'],
+  perKey: { maxBudget: '1', budgetDuration: '30d' },
+};
+
 /** What the table of mistakes that slip in does not have: warnings, and annotations. */
 const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, unknown>]> = [
   [key({ secretTemplate: { labels: { 'argocd.argoproj.io/secret-type': 'cluster' } } })],
@@ -67,6 +76,9 @@ const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, un
       ],
     }),
   ],
+  [key({ connectionRef: LIMITED, models: ['claude'], teamRef: undefined, userRef: undefined })],
+  [objectOf('User', { ...GOOD.User, connectionRef: LIMITED, teamRefs: [], keyAlias: 'free' }, { name: 'free' })],
+  [key({ maxBudget: '5' }), { oldObject: { ...key({}), status: { currentSpend: '7' } } }],
   [key({ maxBudget: '0' })],
   [key({ budgetTimeZone: 'Europe/Belrin' })],
   [objectOf('Team', { ...GOOD.Team, budgetWindow: 'Calendar', budgetDuration: undefined })],
@@ -103,6 +115,10 @@ async function everything(): Promise<readonly FindingText[]> {
   await world.put(
     teams,
     objectOf('Team', { ...GOOD.Team, ...elsewhere, teamAlias: 'e', members: [] }, { name: 'elsewhere' }),
+  );
+  await world.put(
+    gatewayInstances,
+    objectOf('GatewayInstance', { ...GOOD.GatewayInstance, keyPolicies: [POLICY] }, { name: 'limited' }),
   );
   for (const object of LEAVING) {
     const resource = object.kind === 'User' ? users : gatewayInstances;

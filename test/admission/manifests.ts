@@ -46,8 +46,20 @@ const to = (name: string, namespace = 'platform') => ({ connectionRef: { instanc
 const entries = (...list: Json[]) => ({ models: list });
 const { databaseSecretRef, redisSecretRef } = GOOD.GatewayInstance;
 
+const policies = (...list: ReadonlyArray<Json>) => ({ keyPolicies: list });
+const inTeamA = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'team-a' } } };
+const calendar = { maxBudget: '1000', budgetDuration: '1mo', budgetWindow: 'Calendar' };
+
 export const GOOD_ONES: ReadonlyArray<KubeObject> = [
   of('GatewayInstance'),
+  of(
+    'GatewayInstance',
+    policies(
+      { name: 'lab', ...inTeamA, require: ['teamRef'], models: ['gpt-4o'], perKey: { rpmLimit: 60 } },
+      { name: 'everybody-else', perNamespace: { ...calendar, budgetTimeZone: 'Europe/Berlin' } },
+    ),
+    { name: 'limited' },
+  ),
   of('GatewayInstance', { models: [] }),
   of(
     'GatewayInstance',
@@ -270,6 +282,32 @@ export const BAD_ONES: ReadonlyArray<readonly [KubeObject, ...string[]]> = [
   ],
   [of('GatewayInstance', {}, { name: 'n'.repeat(41) }), 'metadata.name: '],
   [of('GatewayInstance', {}, { name: '2gpt' }), 'metadata.name: Invalid value: "2gpt": '],
+  [
+    of('GatewayInstance', policies({ name: 'lab', models: ['gpt-4'] })),
+    'spec.keyPolicies[0].models[0]: Not found: "gpt-4": must be exactly a modelName',
+    'did you mean "gpt-4o"?',
+  ],
+  [
+    of('GatewayInstance', policies({ name: 'lab', perNamespace: { ...calendar, budgetTimeZone: 'Europe/Belrin' } })),
+    'spec.keyPolicies[0].perNamespace.budgetTimeZone: Not found: "Europe/Belrin": ',
+  ],
+  [
+    of('GatewayInstance', policies({ name: 'lab', perKey: { maxBudget: '1' } })),
+    'spec.keyPolicies[0].perKey.maxBudget: Invalid value: "1": must come together with budgetDuration',
+  ],
+  [
+    of('VirtualKey', { ...to('limited'), userRef: undefined, teamRef: undefined }),
+    'spec.teamRef: Required value: key policy "lab" of instance "platform/limited" requires a Team; add teamRef',
+  ],
+  [
+    of('VirtualKey', { ...to('limited'), userRef: undefined, teamRef: undefined, models: ['claude'] }),
+    'spec.models[0]: Unsupported value: "claude": key policy "lab"',
+    'choose among "gpt-4o"',
+  ],
+  [
+    of('User', { ...to('limited'), teamRefs: [] }),
+    'spec.teamRefs: Required value: key policy "lab" of instance "platform/limited" requires a Team',
+  ],
   [of('GatewayInstance', { allowedNamespaces: { from: 'Selector' } }), 'spec.allowedNamespaces.selector: '],
   [of('GatewayInstance', { workload: { type: 'External' } }), 'spec.workload.url: '],
 ];

@@ -40,3 +40,16 @@ export function zeroBudgetAt(path: string, value: string | undefined): Finding[]
     'a budget of zero is spent from the start, so every request that is charged to it is refused, even one for a free model; raise it';
   return [{ rule: 'ZeroBudget', path: `${path}.maxBudget`, value, message, effect: 'warn' }];
 }
+
+/**
+ * Whether an edit lowers the budget below what the current window has spent. A budget with another window counts
+ * another spend.
+ */
+export function isBelow(budget: BudgetFields, old: Omit<BudgetFields, 'path'> | undefined, spend: string): boolean {
+  const { maxBudget = '' } = budget;
+  const [max, spent] = [parseMoney(maxBudget), parseMoney(spend)];
+  const isSameWindow = (['budgetDuration', 'budgetWindow', 'budgetTimeZone'] as const).every(
+    (field) => old?.[field] === budget[field],
+  );
+  return old?.maxBudget !== maxBudget && isSameWindow && max !== undefined && spent !== undefined && max < spent;
+}

@@ -6,7 +6,14 @@ import { referenceFound } from '#core/rules/references.ts';
 import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import type { Check } from '../check.ts';
 import type { InstanceFacts } from '../facts/instance.ts';
-import { type BudgetFields, unknownTimeZone, unusedCalendar, unusedTimeZone, zeroBudgetAt } from './budget-window.ts';
+import {
+  type BudgetFields,
+  isBelow,
+  unknownTimeZone,
+  unusedCalendar,
+  unusedTimeZone,
+  zeroBudgetAt,
+} from './budget-window.ts';
 
 type InstanceCheck = Check<GatewayInstanceSpec, InstanceFacts>;
 
@@ -39,6 +46,24 @@ export const policyBudgets: InstanceCheck = ({ spec }) =>
     ...unusedCalendar(budget),
     ...zeroBudgetAt(budget.path, budget.maxBudget),
   ]);
+
+const MAX_NAMED = 5;
+
+/** Namespaces whose spend in `status.namespaces` is above a new `perNamespace.maxBudget` of their policy. */
+export const policyBelowSpend: InstanceCheck = ({ spec: { keyPolicies = [] }, old, spends }) => {
+  const stored = new Map(old()?.keyPolicies?.map(({ name, perNamespace }) => [name, perNamespace]));
+  return keyPolicies.flatMap(({ name, perNamespace: fields }, index): Finding[] => {
+    const path = `spec.keyPolicies[${index}].perNamespace`;
+    const over = spends.filter(
+      ({ policy, currentSpend }) => policy === name && isBelow({ path, ...fields }, stored.get(name), currentSpend),
+    );
+    if (over.length === 0) return [];
+    const named = over.slice(0, MAX_NAMED).map(({ namespace, currentSpend }) => `${namespace} (${currentSpend})`);
+    const more = over.length > MAX_NAMED ? `, and ${over.length - MAX_NAMED} more` : '';
+    const message = `is less than what namespaces have spent in the current window, whose requests are refused until it ends: ${named.join(', ')}${more}; raise it to let them continue`;
+    return [{ rule: 'BudgetBelowSpend', path: `${path}.maxBudget`, value: fields?.maxBudget, message, effect: 'warn' }];
+  });
+};
 
 const budgetsOf = ({ keyPolicies = [] }: GatewayInstanceSpec): BudgetFields[] =>
   keyPolicies.flatMap(({ perNamespace, perKey }, index) =>

@@ -1,13 +1,14 @@
 // Checks that VirtualKeys, Users and Teams have in common: instance, models, aliases, references, windows, a budget of zero.
 
 import { aliasTaken } from '#core/rules/conflicts.ts';
+import type { Finding } from '#core/rules/finding.ts';
 import { instanceIsDeleted, instanceNotFound } from '#core/rules/instance.ts';
 import { modelsServed as findUnserved, modelBudgetsServed, toServedModels } from '#core/rules/models.ts';
 import { referenceFound } from '#core/rules/references.ts';
 import type { ConnectionRef } from '#crds/kinds/shared-fields.ts';
 import type { Check } from '../check.ts';
 import type { ScopeObjectFacts } from '../facts/scope-object.ts';
-import { unknownTimeZone, unusedCalendar, unusedTimeZone, zeroBudgetAt } from './budget-window.ts';
+import { isBelow, unknownTimeZone, unusedCalendar, unusedTimeZone, zeroBudgetAt } from './budget-window.ts';
 
 interface ScopeObjectSpec {
   readonly connectionRef: ConnectionRef;
@@ -56,3 +57,11 @@ export const zeroBudget: ScopeObjectCheck = ({ spec: { maxBudget, budgets = [], 
     zeroBudgetAt(`spec.modelMaxBudget[${JSON.stringify(model)}]`, one.maxBudget),
   ),
 ];
+
+export const belowSpend: ScopeObjectCheck = ({ spec, old, spends }) =>
+  spends.flatMap(({ namespace, currentSpend, budgetResetDate }): Finding[] => {
+    if (namespace !== undefined || !isBelow({ path: 'spec', ...spec }, old(), currentSpend)) return [];
+    const until = budgetResetDate === undefined ? '' : ` until ${budgetResetDate}`;
+    const message = `is less than the ${currentSpend} dollars of status.currentSpend, so every request is refused${until}; raise it to continue`;
+    return [{ rule: 'BudgetBelowSpend', path: 'spec.maxBudget', value: spec.maxBudget, message, effect: 'warn' }];
+  });

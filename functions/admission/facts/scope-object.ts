@@ -6,8 +6,8 @@ import { keySecretName } from '#core/keys/object-names.ts';
 import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { allowsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { TakenAlias } from '#core/rules/conflicts.ts';
+import { policyNeedsLabels, policyOfNamespace } from '#core/rules/key-policies.ts';
 import type { Reference, ReferenceFacts } from '#core/rules/references.ts';
-import { AllowedNamespaces } from '#crds/kinds/allowed-namespaces.ts';
 import type { ConnectionRef } from '#crds/kinds/shared-fields.ts';
 import type { TeamSpec } from '#crds/kinds/team.ts';
 import type { UserSpec } from '#crds/kinds/user.ts';
@@ -28,13 +28,19 @@ import {
   servedModels,
   visitPage,
 } from './context.ts';
+import { findMembership, type Membership, type PolicyFacts, readAccess } from './key-policy.ts';
 
 /** Objects that are read to find the one that has an alias. */
 const MAX_HOLDERS = 20;
 
+export interface InstanceSummary extends PolicyFacts {
+  readonly served: ReadonlySet<string>;
+  readonly isDeleted: boolean;
+}
+
 export interface ScopeObjectFacts {
   /** Undefined: the instance does not exist, or does not allow the namespace. Findings do not show which. */
-  readonly instance: { readonly served: ReadonlySet<string>; readonly isDeleted: boolean } | undefined;
+  readonly instance: InstanceSummary | undefined;
   /**
    * Aliases and addresses of the object that another object of the instance has. Two objects may be created at the same
    * time, so the reconciler's claim decides, not this fact.
@@ -47,6 +53,11 @@ export interface ScopeObjectFacts {
    * read is not reported.
    */
   readonly occupiedName: string | undefined;
+  /**
+   * Whether the object names a Team, or its User is in one. Undefined: the User was not found, or no policy requires a
+   * Team.
+   */
+  readonly hasTeam: boolean | undefined;
 }
 
 export interface KeyFacts extends ScopeObjectFacts, Pick<FactContext, 'secretPrefixes'> {}
@@ -60,6 +71,7 @@ export async function gatherKeyFacts(key: CheckedObject<VirtualKeySpec>, context
       ['Team', 'spec.teamRef.name', teamRef?.name],
     ],
     occupiedName: findForeignSecret(key.metadata, secretTemplate?.name, context),
+    membership: { hasOwnTeam: teamRef !== undefined, user: userRef?.name, isUserItself: false },
   });
   return { ...facts, secretPrefixes: context.secretPrefixes };
 }
@@ -78,6 +90,7 @@ export function gatherUserFacts(
     ],
     references: spec.teamRefs.map(({ name }, index) => ['Team', `spec.teamRefs[${index}].name`, name]),
     occupiedName: key === undefined ? undefined : findForeignKey(metadata, key, context),
+    membership: { hasOwnTeam: spec.teamRefs.length > 0, user: metadata.name, isUserItself: true },
   });
 }
 
@@ -88,7 +101,12 @@ export function gatherTeamFacts(team: CheckedObject<TeamSpec>, context: FactCont
     alias: team.spec.teamAlias,
     allowedHolder: team.metadata.name,
   };
-  return gatherScopeObjectFacts(team, context, { aliases: [alias], references: [], occupiedName: undefined });
+  return gatherScopeObjectFacts(team, context, {
+    aliases: [alias],
+    references: [],
+    occupiedName: undefined,
+    membership: undefined,
+  });
 }
 
 interface CheckedScopeObject {
@@ -109,6 +127,7 @@ interface ScopeObjectFactRequest {
   readonly aliases: ReadonlyArray<WantedAlias>;
   readonly references: ReadonlyArray<readonly [kind: Reference['kind'], path: string, name: string | undefined]>;
   readonly occupiedName: Promise<string | undefined> | undefined;
+  readonly membership: Membership | undefined;
 }
 
 async function gatherScopeObjectFacts(
@@ -120,14 +139,17 @@ async function gatherScopeObjectFacts(
   const findInstanceAndHolders = async () => {
     const instance = await findInstance(scopeObject, context);
     // If the instance does not allow the namespace, its aliases are not searched.
-    const taken =
-      instance && (await Promise.all(request.aliases.map((alias) => findHolder(alias, scopeObject, context))));
-    return { instance, takenAliases: (taken ?? []).filter((alias) => alias !== undefined) };
+    if (instance === undefined) return { instance, takenAliases: [], hasTeam: undefined };
+    const [taken, hasTeam] = await Promise.all([
+      Promise.all(request.aliases.map((alias) => findHolder(alias, scopeObject, context))),
+      findMembership(request.membership, instance, scopeObject, context),
+    ]);
+    return { instance, takenAliases: taken.filter((alias) => alias !== undefined), hasTeam };
   };
   const references = request.references.flatMap(([kind, path, name]): Reference[] =>
     name === undefined ? [] : [{ kind, path, name, namespace }],
   );
-  const [{ instance, takenAliases }, referred, occupiedName] = await Promise.all([
+  const [ofInstance, referred, occupiedName] = await Promise.all([
     findInstanceAndHolders(),
     mapConcurrent(
       references,
@@ -136,21 +158,30 @@ async function gatherScopeObjectFacts(
     ),
     request.occupiedName,
   ]);
-  return { instance, takenAliases, references: referred, occupiedName };
+  return { ...ofInstance, references: referred, occupiedName };
 }
 
-async function findInstance({ metadata, spec: { connectionRef } }: CheckedScopeObject, { cluster }: FactContext) {
+async function findInstance(
+  { metadata, spec: { connectionRef } }: CheckedScopeObject,
+  { cluster }: FactContext,
+): Promise<InstanceSummary | undefined> {
   const { namespace: from } = metadata;
   const { namespace, name } = connectionRef.instanceRef;
   const instance = await cluster.get(gatewayInstances, namespace, name);
   if (instance === undefined) return undefined;
-  const spec = isMap(instance.spec) ? instance.spec : {};
-  const { success, data: allowed } = AllowedNamespaces.prefault({}).safeParse(spec.allowedNamespaces);
-  if (!success) return undefined;
-  const namespaceObject = needsLabels(allowed) ? await cluster.get(RESOURCES.namespaces, undefined, from) : undefined;
-  if (!allowsNamespace(allowed, namespace, { name: from, labels: namespaceObject?.metadata.labels ?? {} }))
-    return undefined;
-  return { served: servedModels(spec), isDeleted: instance.metadata.deletionTimestamp !== undefined };
+  const access = readAccess(instance.spec);
+  if (access === undefined) return undefined;
+  const { allowedNamespaces, keyPolicies, blockedMessage } = access;
+  const hasLabels = needsLabels(allowedNamespaces) || policyNeedsLabels(keyPolicies);
+  const namespaceObject = hasLabels ? await cluster.get(RESOURCES.namespaces, undefined, from) : undefined;
+  const labelled = { name: from, labels: namespaceObject?.metadata.labels ?? {} };
+  if (!allowsNamespace(allowedNamespaces, namespace, labelled)) return undefined;
+  return {
+    served: servedModels(isMap(instance.spec) ? instance.spec : {}),
+    isDeleted: instance.metadata.deletionTimestamp !== undefined,
+    policy: policyOfNamespace(keyPolicies, labelled),
+    blockedMessage,
+  };
 }
 
 async function findHolder(

@@ -1,5 +1,8 @@
-// The key policy of a namespace: the first of an instance's `keyPolicies` that selects the namespace.
-import type { KeyPolicy } from '#crds/kinds/key-policy.ts';
+// The key policy of a namespace, the first of an instance's `keyPolicies` that selects it; and what keys lack under it.
+import type { KeyPolicy, RequiredReference } from '#crds/kinds/key-policy.ts';
+import { cutText } from '../json/text.ts';
+import type { Finding } from './finding.ts';
+import { type InstanceName, toPath } from './instance.ts';
 import { type NamespaceLabels, selects } from './label-selector.ts';
 
 type NamespaceSelection = Pick<KeyPolicy, 'namespaceSelector'>;
@@ -32,3 +35,80 @@ export function modelsWithin(
   const left = own.filter((model) => models.has(model));
   return left.length === 0 ? undefined : left;
 }
+
+/** A VirtualKey, or a User whose VirtualKey follows it, as far as policies look at it. */
+export interface PolicySubject {
+  readonly kind: 'VirtualKey' | 'User';
+  readonly models: ReadonlyArray<string>;
+  readonly hasUser: boolean;
+  /** Whether it names a Team, or its User is in one; undefined: unknown, because the User was not found. */
+  readonly hasTeam: boolean | undefined;
+}
+
+/** A policy with what its messages name. */
+export interface AppliedPolicy {
+  readonly policy: Pick<KeyPolicy, 'name' | 'require' | 'models'>;
+  readonly instance: InstanceName;
+  /** `spec.blockedMessage` of the instance. */
+  readonly blockedMessage: string | undefined;
+}
+
+/** References that the policy requires and the subject lacks, and models of the subject that the policy does not allow. */
+export function policyViolations(subject: PolicySubject, applied: AppliedPolicy): Finding<'PolicyViolated'>[] {
+  const { policy } = applied;
+  const required = (policy.require ?? []).flatMap((field) => missingReference(field, subject, applied) ?? []);
+  return [...required, ...modelsOutside(subject, applied)];
+}
+
+function missingReference(
+  field: RequiredReference,
+  { kind, hasUser, hasTeam }: PolicySubject,
+  applied: AppliedPolicy,
+): Finding<'PolicyViolated'> | undefined {
+  if (field === 'userRef' ? hasUser : hasTeam !== false) return undefined;
+  const path = kind === 'User' ? 'spec.teamRefs' : `spec.${field}`;
+  const advice = {
+    userRef: 'requires a User; add userRef',
+    teamRef:
+      kind === 'User'
+        ? 'requires a Team for the VirtualKey of autoCreateKey; add a Team, or name the User in members of a Team'
+        : 'requires a Team; add teamRef, or userRef of a User that is in a Team',
+  };
+  const message = `${subjectOf(applied)} ${advice[field]}. ${whomToAsk(applied)}`;
+  // The Team that names the User may be in the same file.
+  const effect = field === 'teamRef' && hasUser ? 'refuse-unless-dry-run' : 'refuse';
+  return { rule: 'PolicyViolated', type: 'Required value', path, value: undefined, message, effect };
+}
+
+const MAX_NAMED = 8;
+const MAX_NAME = 60;
+
+function modelsOutside({ models }: PolicySubject, applied: AppliedPolicy): Finding<'PolicyViolated'>[] {
+  const allowed = applied.policy.models ?? [];
+  if (allowed.length === 0) return [];
+  const isAllowed = new Set(allowed);
+  const named = allowed.slice(0, MAX_NAMED).map((model) => JSON.stringify(cutText(model, MAX_NAME)));
+  const more = allowed.length > MAX_NAMED ? `, and ${allowed.length - MAX_NAMED} more` : '';
+  const message = `${subjectOf(applied)} does not allow this model; choose among ${named.join(', ')}${more}. ${whomToAsk(applied)}`;
+  return models.flatMap((value, index): Finding<'PolicyViolated'>[] =>
+    isAllowed.has(value)
+      ? []
+      : [
+          {
+            rule: 'PolicyViolated',
+            type: 'Unsupported value',
+            path: `spec.models[${index}]`,
+            value,
+            message,
+            effect: 'refuse',
+          },
+        ],
+  );
+}
+
+export const subjectOf = ({ policy, instance }: AppliedPolicy): string =>
+  `key policy ${JSON.stringify(policy.name)} of instance ${JSON.stringify(toPath(instance))}`;
+
+/** The line of the platform team, in one line. */
+const whomToAsk = ({ blockedMessage = '' }: AppliedPolicy): string =>
+  blockedMessage.replaceAll(/\s+/g, ' ').trim() || 'For an exception ask the owner of the instance.';

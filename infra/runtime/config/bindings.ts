@@ -57,6 +57,7 @@ export const AdmissionBindings = {
     ...common,
     PATH_SECRETS: required(segments),
     SECRET_METADATA_PREFIXES: optional(domains),
+    OWN_USERS: withDefault(list, 'system:serviceaccount:gateway-operator:reconcile'),
     /** Service binding of the reconciler, for triggers; absent: no triggers, so the next resync finds changes. */
     RECONCILE: boundIfThere(isService, 'is not a service'),
   },

@@ -17,6 +17,7 @@ export function createAdmissionFetch(bindings: Bindings) {
     cluster: workerCluster(environment),
     pathSecrets: environment.PATH_SECRETS,
     secretPrefixes: environment.SECRET_METADATA_PREFIXES ?? [],
+    exemptUsers: environment.OWN_USERS,
     record: createReviewRecord({
       log: workerLog('admission'),
       metrics: NO_METRICS,

@@ -1,5 +1,6 @@
 // Entry points for platforms that call a fetch handler.
 import { expect, test } from 'vitest';
+import { teams } from '#crds/names/resources.ts';
 import { INHERITED_NAMES } from '../../../../test/support/inherited-names.ts';
 import { createAdmissionFetch } from '../admission.ts';
 import { createGatewayFetch, credentialsIn } from '../gateway.ts';
@@ -39,6 +40,21 @@ test('admission is a fetch handler, with or without the context of a Worker', as
   const answer = await fetch(new Request('https://admission/healthz'));
   expect([answer.status, await answer.text()]).toEqual([200, 'ok']);
   expect((await fetch(new Request('https://admission/validate', { method: 'POST' }))).status).toBe(404);
+});
+
+test('admission as a Worker does not review what the reconciler writes', async () => {
+  const segment = 'an-unguessable-segment';
+  const { fetch } = createAdmissionFetch({ ...API, PATH_SECRETS: segment });
+  const review = async (username: string) => {
+    const { apiVersion, group, version, kind } = teams;
+    const object = { apiVersion, kind, metadata: { name: 'research', namespace: 'default' }, spec: {} };
+    const request = { uid: '1', kind: { group, version, kind }, operation: 'CREATE', userInfo: { username }, object };
+    const body = JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request });
+    const answer = await fetch(new Request(`https://admission/${segment}/mutate`, { method: 'POST', body }));
+    return (await answer.json()) as { response: { allowed: boolean } };
+  };
+  expect((await review('ada')).response.allowed).toBe(false);
+  expect((await review('system:serviceaccount:gateway-operator:reconcile')).response.allowed).toBe(true);
 });
 
 test('reconcile is a fetch handler that answers nobody without its token', async () => {

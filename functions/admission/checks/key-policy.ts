@@ -1,0 +1,62 @@
+// Checks of a VirtualKey, or of a User with `autoCreateKey`, against the key policy of its namespace.
+
+import { formatMoney, parseMoney } from '#core/money/money.ts';
+import type { Finding } from '#core/rules/finding.ts';
+import { type PolicySubject, policyViolations, subjectOf } from '#core/rules/key-policies.ts';
+import type { UserSpec } from '#crds/kinds/user.ts';
+import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
+import { secondsOf } from '#crds/validation/units.ts';
+import type { Check, CheckInput } from '../check.ts';
+import type { ScopeObjectFacts } from '../facts/scope-object.ts';
+
+type KeyCheck = Check<VirtualKeySpec, ScopeObjectFacts>;
+type UserCheck = Check<UserSpec, ScopeObjectFacts>;
+
+export const keyMeetsPolicy: KeyCheck = (input) =>
+  violations(input, { kind: 'VirtualKey', hasUser: input.spec.userRef !== undefined });
+
+export const userMeetsPolicy: UserCheck = (input) =>
+  input.spec.autoCreateKey ? violations(input, { kind: 'User', hasUser: true }) : [];
+
+export const keyBudgetAbovePolicy: KeyCheck = (input) => budgetsAbove(input);
+
+export const userBudgetAbovePolicy: UserCheck = (input) => (input.spec.autoCreateKey ? budgetsAbove(input) : []);
+
+type Input = CheckInput<
+  Pick<VirtualKeySpec | UserSpec, 'connectionRef' | 'models' | 'maxBudget' | 'budgetDuration'>,
+  ScopeObjectFacts
+>;
+
+/** A model that the instance does not serve is a finding already. */
+function violations({ spec, facts }: Input, subject: Pick<PolicySubject, 'kind' | 'hasUser'>): Finding[] {
+  const { instance, hasTeam } = facts;
+  const applied = appliedPolicy({ spec, facts });
+  if (applied === undefined) return [];
+  return policyViolations({ ...subject, models: spec.models, hasTeam }, applied).filter(
+    ({ value }) => typeof value !== 'string' || instance?.served.has(value) === true,
+  );
+}
+
+function appliedPolicy({ spec, facts: { instance } }: Pick<Input, 'spec' | 'facts'>) {
+  const { policy, blockedMessage } = instance ?? {};
+  return policy && { policy, instance: spec.connectionRef.instanceRef, blockedMessage };
+}
+
+/** Budgets that limit nothing, because the policy has a smaller one for windows of the same length. */
+function budgetsAbove(input: Input): Finding[] {
+  const { maxBudget: value, budgetDuration } = input.spec;
+  const applied = appliedPolicy(input);
+  if (applied === undefined || value === undefined || budgetDuration === undefined) return [];
+  const { perKey, perNamespace } = applied.policy;
+  const limits = [
+    { part: 'perKey', whose: 'each key', fields: perKey },
+    { part: 'perNamespace', whose: 'all keys of this namespace together', fields: perNamespace },
+  ];
+  return limits.flatMap(({ part, whose, fields }): Finding[] => {
+    const [max, own] = [parseMoney(fields?.maxBudget ?? ''), parseMoney(value) ?? 0n];
+    const isSameLength = secondsOf(fields?.budgetDuration ?? '') === secondsOf(budgetDuration);
+    if (max === undefined || !isSameLength || own <= max) return [];
+    const message = `${subjectOf(applied)} allows ${whose} ${formatMoney(max)} dollars in a window of this length (${part}.maxBudget), so this budget limits nothing; write at most ${JSON.stringify(formatMoney(max))}`;
+    return [{ rule: 'BudgetAbovePolicy', path: 'spec.maxBudget', value, message, effect: 'warn' }];
+  });
+}

@@ -1,0 +1,81 @@
+// Facts about the key policy of a namespace: the fields of an instance that have it, and whether a User is in a Team.
+
+import * as z from 'zod';
+import { listOf } from '#core/json/json.ts';
+import { toFieldSelector } from '#core/ports/cluster.ts';
+import { AllowedNamespaces } from '#crds/kinds/allowed-namespaces.ts';
+import { KeyPolicies, type KeyPolicy } from '#crds/kinds/key-policy.ts';
+import type { ConnectionRef } from '#crds/kinds/shared-fields.ts';
+import { teams, users } from '#crds/names/resources.ts';
+import { isMap } from '#crds/validation/json-shapes.ts';
+import type { Metadata } from '../subject.ts';
+import { belongsTo, type FactContext, INSTANCE_FIELD, isLive } from './context.ts';
+
+export interface PolicyFacts {
+  /** The key policy of the object's namespace. */
+  readonly policy: KeyPolicy | undefined;
+  /** `spec.blockedMessage` of the instance. */
+  readonly blockedMessage: string | undefined;
+}
+
+const Access = z.object({
+  allowedNamespaces: AllowedNamespaces.prefault({}),
+  keyPolicies: KeyPolicies.optional(),
+  blockedMessage: z.string().optional(),
+});
+
+/** The fields of an instance that decide about objects of other namespaces; undefined: they cannot be read. */
+export const readAccess = (spec: unknown): z.output<typeof Access> | undefined =>
+  Access.safeParse(isMap(spec) ? spec : {}).data;
+
+/** Where an object has its Team: it names one itself, or its User is in one. */
+export interface Membership {
+  readonly hasOwnTeam: boolean;
+  /** The User that may be in a Team: that of a key, or the object itself. */
+  readonly user: string | undefined;
+  readonly isUserItself: boolean;
+}
+
+/** Teams of a namespace that are read to find those that name a User. */
+const MAX_TEAMS = 500;
+
+interface MemberObject {
+  readonly metadata: Metadata;
+  readonly spec: { readonly connectionRef: ConnectionRef };
+}
+
+/**
+ * Whether the object has a Team. Undefined if its User is not found, which is a finding of its own, if the namespace
+ * has more Teams than are read, or if no policy requires a Team.
+ */
+export async function findMembership(
+  membership: Membership | undefined,
+  { policy }: PolicyFacts,
+  { metadata, spec }: MemberObject,
+  { cluster }: FactContext,
+): Promise<boolean | undefined> {
+  if (membership === undefined || policy?.require?.includes('teamRef') !== true) return undefined;
+  const { namespace } = metadata;
+  const { hasOwnTeam, user: name, isUserItself } = membership;
+  if (hasOwnTeam) return true;
+  if (name === undefined) return false;
+  if (!isUserItself) {
+    const user = await cluster.get(users, namespace, name);
+    if (user === undefined) return undefined;
+    if (listOf(isMap(user.spec) ? user.spec.teamRefs : undefined).length > 0) return true;
+  }
+  const { instanceRef } = spec.connectionRef;
+  const fieldSelector = toFieldSelector({ [INSTANCE_FIELD]: instanceRef.name });
+  let isMember = false;
+  let isPartial = false;
+  await cluster.listPages(teams, { namespace, fieldSelector, limit: MAX_TEAMS }, (page, hasMore) => {
+    isPartial = hasMore;
+    isMember ||= page.some(
+      (team) =>
+        isLive(team) &&
+        belongsTo(team, instanceRef) &&
+        listOf(isMap(team.spec) ? team.spec.members : undefined).some((one) => isMap(one) && one.name === name),
+    );
+  });
+  return isMember || (isPartial ? undefined : false);
+}
