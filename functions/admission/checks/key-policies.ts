@@ -36,7 +36,9 @@ export const policyTeamsFound: InstanceCheck = ({ metadata: { namespace, name = 
   policyTeams.flatMap(([reference, found]): Finding[] => {
     const finding = referenceFound(reference, found, { namespace, name });
     if (finding === undefined) return [];
-    const message = `${finding.message}. Until then the keys of this policy's namespaces are refused (403 key_blocked)`;
+    const missing = `no Team of this name is in namespace ${JSON.stringify(namespace)}; create it, or correct the name`;
+    const problem = finding.rule === 'TeamNotFound' ? missing : finding.message;
+    const message = `${problem}. Until then the keys of this policy's namespaces are refused (403 key_blocked)`;
     return [{ ...finding, message, effect: 'warn' }];
   });
 

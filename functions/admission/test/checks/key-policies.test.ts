@@ -76,7 +76,7 @@ describe('a key policy', () => {
     expect(await reviewPolicies(...policies)).toEqual({
       refused: [],
       warnings: [
-        `spec.keyPolicies[0].teamRef.name: Not found: "research": no Team of this name is in namespace "platform"; correct the name, or create it first (earlier in the same file). ${refused}`,
+        `spec.keyPolicies[0].teamRef.name: Not found: "research": no Team of this name is in namespace "platform"; create it, or correct the name. ${refused}`,
         `spec.keyPolicies[1].teamRef.name: Invalid value: "foreign": must be a Team of the same instance, but is of another one (platform/other); choose one of the same. ${refused}`,
       ],
     });
