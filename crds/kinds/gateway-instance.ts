@@ -7,7 +7,17 @@ import { AllowedNamespaces } from './allowed-namespaces.ts';
 import { KeyPolicies } from './key-policy.ts';
 import { ModelEntry } from './model-entry.ts';
 import { HTTPRoute, Ingress, routeRules } from './route.ts';
-import { choice, Duration, FreeText, integer, Name, observedFields, SecretKeyName } from './shared-fields.ts';
+import {
+  choice,
+  Duration,
+  FreeText,
+  integer,
+  Name,
+  observedFields,
+  SecretKeyName,
+  Spend,
+  Timestamp,
+} from './shared-fields.ts';
 import { Workload } from './workload.ts';
 
 const secretKey = (what: string) => SecretKeyName.describe(`Name of the Secret's key that holds the ${what}.`);
@@ -181,6 +191,14 @@ const KeyCount = z.object({
   active: z.int().min(0).optional().describe('Those of them that work.'),
 });
 
+const NamespaceSpend = z.object({
+  name: text(63).describe('The namespace.'),
+  policy: text(63).describe('Its key policy.'),
+  maxBudget: Spend.describe('`perNamespace.maxBudget` of the policy.'),
+  currentSpend: Spend.describe('Dollars that all keys of the namespace have spent in the current window.'),
+  budgetResetDate: Timestamp.describe('When the current window ends, RFC 3339.'),
+});
+
 export const GatewayInstanceStatus = z.object({
   ...observedFields,
   url: text(2048)
@@ -191,6 +209,11 @@ export const GatewayInstanceStatus = z.object({
   internalURL: text(2048).optional().describe('The base address inside the cluster; for `External`, `workload.url`.'),
   models: listBy('identifier', ModelStatus, 512).optional().describe('The model entries and whether each can serve.'),
   keys: KeyCount.optional().describe('How many keys there are.'),
+  namespaces: listBy('name', NamespaceSpend, 500)
+    .optional()
+    .describe(
+      'What namespaces with a `perNamespace` budget have spent: at most 500, those that have spent the largest shares.',
+    ),
   snapshotHash: text(128).optional().describe('Names the compiled configuration that every replica serves.'),
   workloadType: z
     .enum(['Knative', 'Deployment', 'External', 'Local'])

@@ -81,7 +81,8 @@ export const virtualKeys: Kind<virtualKey.VirtualKeySpec> = {
     age,
     reason,
     ofInstance,
-    wide('Policy', '.spec.deletionPolicy', 'What a deletion does with the key.'),
+    wide('Policy', '.status.policy', 'Key policy of the namespace.'),
+    wide('Deletion', '.spec.deletionPolicy', 'What a deletion does with the key.'),
   ],
   selectableFields: ['.spec.keyAlias', instance],
 };

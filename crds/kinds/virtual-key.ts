@@ -190,6 +190,7 @@ export const VirtualKeyStatus = z.object({
   budgets: listBy('budgetDuration', WindowSpend, 8)
     .optional()
     .describe('Spend in the current windows of `spec.budgets`.'),
+  policy: text(63).optional().describe('The key policy of the namespace on this instance; absent if none applies.'),
   lastSyncTime: Timestamp.optional().describe('When something of this status last changed, RFC 3339.'),
 });
 export type VirtualKeyStatus = z.output<typeof VirtualKeyStatus>;

@@ -209,8 +209,16 @@ export const event = (
   action: 'RecordEvent',
   ...about(object, `the event is ${text.reason}`),
   ...text,
+  message: inOneLine(text.message),
   type: type ?? rowOf(text.reason)?.event ?? 'Warning',
 });
+
+/** Events have one line: a list `- a`, `- b` of a condition becomes `(1) a (2) b`. */
+function inOneLine(message: string): string {
+  const lines = message.split('\n');
+  if (lines.length === 1) return message;
+  return lines.map((line, index) => `(${index + 1}) ${line.replace(/^- /, '')}`).join(' ');
+}
 
 /** Whether an action only reports a state, so that no other action waits for it. */
 export const isReport = ({ action }: Action): boolean => action === 'WriteStatus' || action === 'RecordEvent';

@@ -1,6 +1,7 @@
 // The report of a run: the answer to its caller, its log line and metrics, and the rows of a dry run.
 import { rowOf } from '#core/conditions/reasons.ts';
 import type { Millis } from '#core/ports/money.ts';
+import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import type { KindName } from '#crds/kinds/kinds.ts';
 import type { Team } from '#crds/kinds/team.ts';
 import { type ActionName, about, type DeletionGuard, type Outcome, type Sign, signOf } from './action.ts';
@@ -19,6 +20,7 @@ import {
   keysIn,
   type MalformedObject,
   type OwnObject,
+  pathOf,
   scopeObjectsOf,
   type World,
 } from './world.ts';
@@ -163,6 +165,12 @@ export async function recordRun(
     for (const team of parts.flatMap(({ world }) => [...world.teams.values()])) recordTeam(metrics, team);
     const teams = [...all.teams.values()].map(labelsOf);
     for (const name of [TEAM_SPEND, TEAM_BUDGET]) await metrics.retain(name, teams);
+    const observed = parts.flatMap(({ world }) =>
+      [...world.instances].map(([path, { object }]) => [path, object] as const),
+    );
+    const instances = new Map([...all.listed, ...observed]).values();
+    const namespaces = [...instances].flatMap((instance) => recordNamespaces(metrics, instance));
+    for (const name of [NAMESPACE_SPEND, NAMESPACE_BUDGET]) await metrics.retain(name, namespaces);
   }
   const isUneventful = Object.keys(report.actions).length + Object.keys(report.failed).length === 0;
   if (!isUneventful) log.info('reconciled', { ...report, millis: now - from });
@@ -189,6 +197,19 @@ function recordTeam(metrics: ReconcileDependencies['metrics'], team: Team): void
   const { maxBudget } = team.spec;
   if (currentSpend !== undefined) metrics.set(TEAM_SPEND, Number(currentSpend), labelsOf(team));
   if (maxBudget !== undefined) metrics.set(TEAM_BUDGET, Number(maxBudget), labelsOf(team));
+}
+
+const NAMESPACE_SPEND = 'gateway_operator_namespace_spend_dollars';
+const NAMESPACE_BUDGET = 'gateway_operator_namespace_budget_dollars';
+
+/** Records the namespaces in the status of an instance; returns their labels. */
+function recordNamespaces(metrics: ReconcileDependencies['metrics'], { metadata, status }: GatewayInstance) {
+  return (status?.namespaces ?? []).map(({ name, currentSpend, maxBudget }) => {
+    const labels = { gateway_instance: pathOf(metadata), key_namespace: name };
+    metrics.set(NAMESPACE_SPEND, Number(currentSpend), labels);
+    metrics.set(NAMESPACE_BUDGET, Number(maxBudget), labels);
+    return labels;
+  });
 }
 
 /** A row of a dry run. */

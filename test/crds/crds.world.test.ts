@@ -129,7 +129,7 @@ describeUnless(why, 'a real API server', () => {
     const wide = kinds.map((kind) => lines(kubectl('get', kind.shortNames[0] ?? '', '-o', 'wide'))[0]?.split(/ {2,}/));
     expect(wide.map((head = [], index) => head.slice(heads[index]?.length))).toEqual([
       ['REASON'],
-      ['REASON', 'INSTANCE', 'POLICY'],
+      ['REASON', 'INSTANCE', 'POLICY', 'DELETION'],
       ['REASON', 'INSTANCE'],
       ['REASON', 'INSTANCE'],
     ]);

@@ -182,6 +182,29 @@ describeOnBothClusters('guides', ['--schedule', '86400'], (stack, cluster) => {
     await type(block('delete-keys', 'delete').replaceAll('grace', 'linus'));
   });
 
+  test('namespaces have budgets and policies of the instance', async () => {
+    const page = 'limit-namespaces';
+    await type(block(page, 'everybody'));
+    const spent = block(page, 'spent');
+    await eventually(
+      () => type(spent),
+      (output) => /^team-web: \S+ of 20 dollars until 20\d\d-\S+, policy everybody-else$/m.test(output),
+    );
+    await type(block(page, 'research'));
+    expect(await type(block(page, 'policy'))).toMatch(/^team-lab +notebooks .* research +Delete$/m);
+    await eventually(
+      () => type(spent),
+      (output) => /^team-lab: 0 of 1000 dollars until 20\d\d-\d\d-01T00:00:00Z, policy research$/m.test(output),
+    );
+    const message = block(page, 'message', '');
+    const refused = await type(block(page, 'refused')).catch(({ stderr }) => stderr as string);
+    expect(refused).toContain(message);
+    expect(await type(block(page, 'violations'))).toContain('team-lab/notebooks: PolicyMet\n');
+    await type(block(page, 'warnings'));
+    const patch = JSON.stringify({ spec: { keyPolicies: null, blockedMessage: null } });
+    await type(`kubectl patch gatewayinstance llm -n llm --type=merge -p '${patch}'`);
+  });
+
   test('a team stays within the policy of tenants', async () => {
     const page = 'tenants';
     const [tenants, rights, refused] = ['tenants', 'rights', 'refused'].map((name) => block(page, name));
@@ -221,7 +244,7 @@ describeOnBothClusters('guides', ['--schedule', '86400'], (stack, cluster) => {
   });
 
   test('every block of these pages that is called tested ran', () => {
-    expect(used.size).toBe(10);
+    expect(used.size).toBe(11);
     for (const [page, names] of used) {
       const text = readFileSync(join(ROOT, `docs/guides/${page}.md`), 'utf8');
       const tested = [...text.matchAll(/^<!-- tested: (.+) -->$/gm)].map(([, name = '']) => name);

@@ -14,6 +14,7 @@ export const CONDITION_TYPES = [
   'SpecValid',
   'Rotation',
   'SoftBudgetReached',
+  'PolicyMet',
 ] as const;
 
 export type ConditionType = (typeof CONDITION_TYPES)[number];
@@ -295,6 +296,14 @@ const TABLE = {
     text: 'A budget is spent. Raise `spec.maxBudget`, or wait for the end of its window.',
     page: 'use/errors.md#budget_exceeded',
   },
+  PolicyViolated: {
+    ...NO_SECRET_READ,
+    isBlocking: false,
+    conditions: { Ready: 'False', PolicyMet: 'False' },
+    isConverged: true,
+    text: 'The VirtualKey lacks what the key policy of its namespace requires, or lists models outside the policy. It works with the other models; `Ready` is False only if no model is left.',
+    page: 'guides/limit-namespaces.md#virtualkeys-from-before-the-policy',
+  },
   ModelNotServed: {
     ...NO_SECRET_READ,
     isBlocking: false,
@@ -456,9 +465,14 @@ const TABLE = {
     text: '`spec.softBudget` is spent. The VirtualKey works until `spec.maxBudget` is spent.',
     page: 'guides/set-budgets.md#warnings-before-the-end',
   },
+  PolicyMet: {
+    conditions: { PolicyMet: 'True' },
+    text: 'The VirtualKey has what the key policy of its namespace requires, and lists no other models.',
+    page: 'guides/limit-namespaces.md',
+  },
   BudgetUsed: {
     event: 'Warning',
-    text: 'The spend has reached 50 (severity Normal), 80 or 95 per cent of a budget.',
+    text: 'The spend has reached 50 (severity Normal), 80 or 95 per cent of a budget. On an instance: of the budget of a namespace.',
     page: 'guides/set-budgets.md#warnings-before-the-end',
   },
   KeyCreated: {

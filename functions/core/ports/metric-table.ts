@@ -14,6 +14,7 @@ export const METRIC_LABELS = {
   action: 'the action of the reconciler, such as `PutSecret`',
   team_namespace: 'namespace of the Team',
   team: 'name of the Team',
+  key_namespace: 'namespace of VirtualKeys',
   verb: '`mutate` or `validate`',
   result: 'the answer to the API server; the row lists the values',
   rule: 'the rule that refused an object, such as `Malformed`',
@@ -146,6 +147,14 @@ export const METRIC_GROUPS: Readonly<Record<string, Readonly<Record<string, Metr
       'team',
     ]),
     gateway_operator_team_budget_dollars: gauge('maxBudget of a Team, at the last resync.', ['team_namespace', 'team']),
+    gateway_operator_namespace_spend_dollars: gauge(
+      'Spend of the keys of a namespace on an instance in its current window, at the last resync. Only with a `perNamespace` budget.',
+      ['gateway_instance', 'key_namespace'],
+    ),
+    gateway_operator_namespace_budget_dollars: gauge('perNamespace.maxBudget of a namespace, at the last resync.', [
+      'gateway_instance',
+      'key_namespace',
+    ]),
     gateway_operator_archive_waiting_days: gauge(
       'Days that ended 48 hours ago and have ledger rows that the archive may lack. Only with `ARCHIVE_URL`.',
     ),

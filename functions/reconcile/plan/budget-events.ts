@@ -5,7 +5,7 @@ import { formatMoney, parseMoney } from '#core/money/money.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, event } from '../action.ts';
 import type { Spend, WindowSpend } from '../key/budget.ts';
-import type { ScopeObject } from '../world.ts';
+import type { OwnObject } from '../world.ts';
 import { SOFT_BUDGET_REACHED } from './conditions-scope-object.ts';
 
 /**
@@ -16,6 +16,10 @@ const THRESHOLDS = [95, 80, 50];
 
 /** One budget of a scope object: its spend now, and the spend in the last status. */
 interface BudgetChange {
+  /** Whose budget it is. Default: that of the object itself. */
+  readonly subject?: string;
+  /** Distinguishes the budgets of one object in names of events; ends with a slash. */
+  readonly id?: string;
   readonly spend: Spend | undefined;
   readonly reset: string | undefined;
   readonly maxBudget: string | undefined;
@@ -28,8 +32,8 @@ interface BudgetChange {
 
 /** The event for a threshold that was just passed: the last status shows a smaller spend. */
 export function planThresholdEvent(
-  scopeObject: ScopeObject,
-  { spend, reset, maxBudget, before, window }: BudgetChange,
+  object: OwnObject,
+  { subject = `this ${object.kind}`, id, spend, reset, maxBudget, before, window }: BudgetChange,
 ): Action[] {
   if (spend === undefined || maxBudget === undefined || spend.isExceeded) return [];
   const limit = parseMoney(maxBudget) ?? 0n;
@@ -38,11 +42,11 @@ export function planThresholdEvent(
   if (share === undefined || reportedSpend * 100n >= limit * BigInt(share)) return [];
   const until = reset === undefined ? '' : ` in the window that ends at ${reset}`;
   const budget = window === undefined ? 'its budget' : `its budget per ${window}`;
-  const message = `this ${scopeObject.kind} has spent ${formatMoney(spend.spent)} of ${maxBudget} dollars${until}: ${share} per cent of ${budget}, or more`;
+  const message = `${subject} has spent ${formatMoney(spend.spent)} of ${maxBudget} dollars${until}: ${share} per cent of ${budget}, or more`;
   const severity = share === THRESHOLDS.at(-1) ? ({ type: 'Normal' } as const) : {};
-  const of = window === undefined ? '' : `${window}/`;
+  const of = id ?? (window === undefined ? '' : `${window}/`);
   return [
-    event(scopeObject, {
+    event(object, {
       ...severity,
       reason: 'BudgetUsed',
       message,

@@ -19,14 +19,21 @@ import {
 } from '../world.ts';
 import { claimOf, type InstanceAccess } from './access.ts';
 
+/** A User or Team with its claim. */
+export interface ChargedScope extends OwnClaim {
+  readonly object: User | Team;
+}
+
 /**
  * Users and Teams that are charged together with a VirtualKey, and those that should be but cannot. `isWaiting`: the
  * claim of one of them is written later in this run.
  */
 export interface ChargedScopes {
-  readonly charged: ReadonlyArray<OwnClaim & { readonly object: User | Team }>;
+  readonly charged: ReadonlyArray<ChargedScope>;
   readonly unchargeable: ReadonlyArray<Finding<MissingOwnerReason>>;
   readonly isWaiting: boolean;
+  /** Whether it names a Team, or its User is in one. Undefined: its User was not found. */
+  readonly hasTeam: boolean | undefined;
 }
 
 /** The VirtualKey's User, and its `teamRef`, else all Teams of the User, by name, at most eight (LEDGER 2). */
@@ -37,7 +44,7 @@ export function createChargedScopes(
   const teamsOf = createTeamsOf(world);
   return (key) => {
     const references = referencesOf(key, world, teamsOf);
-    const charged: Array<ChargedScopes['charged'][number]> = [];
+    const charged: ChargedScope[] = [];
     const unchargeable: Finding<MissingOwnerReason>[] = [];
     for (const reference of references) {
       const object = (reference.kind === 'User' ? userAt : teamAt)(world, pathOf(reference));
@@ -51,7 +58,10 @@ export function createChargedScopes(
       if (state === 'ours') charged.push({ object, instance, claim });
       else if (hasFailed || state === 'taken') unchargeable.push(notReady(reference));
     }
-    return { charged, unchargeable, isWaiting: charged.length + unchargeable.length < references.length };
+    const isWaiting = charged.length + unchargeable.length < references.length;
+    const isUserMissing = unchargeable.some(({ rule }) => rule === 'UserNotFound');
+    const hasTeam = references.some(({ kind }) => kind === 'Team') || (isUserMissing ? undefined : false);
+    return { charged, unchargeable, isWaiting, hasTeam };
   };
 }
 

@@ -32,6 +32,7 @@ import { toReferred } from './charged-scopes.ts';
 import type { InstanceConditions } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { scopeObjectDeletionMessage } from './deletion.ts';
+import { allowedModels, policyTeam, whyNoModelAllowed, whyNoPolicyTeam } from './key-policy.ts';
 import { whyNoNamespace } from './namespaces.ts';
 import { ownedKeyOf } from './owned-key.ts';
 import { blockersOf, unprovenSecret } from './scope-object.ts';
@@ -75,10 +76,13 @@ function whyNotAccess(scopeObject: ScopeObject, context: PlanContext): ScopeObje
 function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): ReadonlyArray<Cause> {
   const key = view.object;
   const { now } = context;
-  const { charged } = context.chargedScopes(key);
+  const ofKey = context.chargedScopes(key).charged;
+  const shared = policyTeam(key, own.instance, context);
+  const isNew = shared !== undefined && !ofKey.some(({ claim }) => claim.scopeId === shared.claim.scopeId);
+  const charged = isNew ? [...ofKey, shared] : ofKey;
   const titleOf = ({ kind, metadata }: ScopeObject) => `${kind} "${metadata.name}"`;
   const spent = spentBudgets(key, own, now);
-  const { models } = key.spec;
+  const models = allowedModels(key, own.instance) ?? [];
   const isAllSpent = models.length > 0 && models.every((name) => spent.some(({ model }) => model === name));
   return [
     // Its namespace can be charged.
@@ -87,6 +91,8 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
     whyNotSecret(view, own.claim, context),
     // The Users and Teams that are charged exist, and the VirtualKey is not blocked: its policy is not blocked either.
     ...blockersOf(key, context),
+    // So does the Team of the key policy of its namespace.
+    whyNoPolicyTeam(key, own.instance),
     // Its User and its Teams are not blocked.
     ...charged.flatMap(({ object }) =>
       ownBlockersOf(object).map(({ reason }) => ({ reason, message: `${titleOf(object)} is blocked` })),
@@ -97,9 +103,10 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
     whyExceeded(key, 'this VirtualKey has', own, now),
     spent.find(({ model }) => model === undefined),
     ...charged.map((scope) => whyExceeded(scope.object, `${titleOf(scope.object)} has`, scope, now)),
-    // At least one model has budget of its own left, and at least one model is served. `ModelsReady` reports single
-    // models.
+    // At least one model has budget of its own left, at least one is allowed by the key policy of the namespace, and at
+    // least one is served. `ModelsReady` and `PolicyMet` report single models.
     isAllSpent ? spent.find(({ model }) => model !== undefined) : undefined,
+    whyNoModelAllowed(key, own.instance),
     whyUnserved(key, own, context),
   ];
 }

@@ -43,6 +43,9 @@ import {
 } from './conditions-scope-object.ts';
 import type { PlanContext } from './context.ts';
 import { deletionMessage, instanceObstacle } from './deletion.ts';
+import { POLICY_MET, planPolicyEvent, policyInForce, toPolicyCondition } from './key-policy.ts';
+import { namespaceSpends, planNamespaceEvents, toNamespaceStatus } from './namespace-status.ts';
+import { namespaceClaim } from './namespaces.ts';
 import { ownedKeyOf } from './owned-key.ts';
 
 /** Conditions that exist only while they have something to report. */
@@ -51,7 +54,7 @@ const PAUSED = 'Paused';
 const SPEC_VALID = 'SpecValid';
 /** Only with `spec.httpRoute` or `spec.ingress`. */
 const ROUTE_READY = 'RouteReady';
-const CLAIM_TYPES = ['Rotation', SOFT_BUDGET_REACHED];
+const CLAIM_TYPES = ['Rotation', SOFT_BUDGET_REACHED, POLICY_MET];
 const TEMPORARY_TYPES: ReadonlyArray<string> = [
   GUARDED,
   PAUSED,
@@ -82,11 +85,15 @@ export function planInstanceStatus(
     ? [toReady({ reason: 'Deleting', message })]
     : [...conditions, ...toLedgerCondition(view), ...(isComplete && own.length > 0 ? [guardedCondition] : [])];
   const before = object.status;
+  // Only a complete view has the claims of all namespaces.
+  const isKnown = isComplete && view.database.ok && view.database.isKnown;
+  const spends = isKnown ? namespaceSpends(view, context.now) : undefined;
   const after: GatewayInstanceStatus = {
     // Only a run with all scope objects finds the deletions that are guarded.
     ...toObserved(object, evaluated, context, isComplete ? [] : [GUARDED]),
     ...address,
     models,
+    namespaces: spends === undefined ? before?.namespaces : toNamespaceStatus(spends),
     keys: isComplete && !mayLackKeys(view, context) ? countKeys(view, context, inactive) : before?.keys,
     // The snapshot that is served. During a rollout that is the previous one, not the published one.
     snapshotHash:
@@ -98,7 +105,8 @@ export function planInstanceStatus(
     const once = `${TOO_MANY}/${one.action}/${one.count}/${one.total}`;
     return event(object, { reason: TOO_MANY, message: one.message, once });
   });
-  return [...planWrite(object, after, context), ...events];
+  const shares = isDeleted(object) ? [] : planNamespaceEvents(object, spends ?? []);
+  return [...planWrite(object, after, context), ...events, ...shares];
 }
 
 /**
@@ -135,14 +143,14 @@ export function planScopeObjectStatus(
   const spend = spendOf(scopeObject, own, context.now);
   const { spec, status } = scopeObject;
   const reset = spend && spec.budgetDuration !== undefined ? toTimestamp(spend.resetsAt) : undefined;
-  const further = view && own ? conditionsOfClaim(view, own, spend) : [];
+  const further = view && own ? conditionsOfClaim(view, own, { spend, context }) : [];
   const evaluated = [toReady(problem), toModelsCondition(scopeObject, context), ...further];
   const after = {
     ...toObserved(
       { ...scopeObject, forbidden: forbiddenIn(scopeObject, context) },
       evaluated,
       context,
-      own ? [] : CLAIM_TYPES,
+      view && own ? unknownTypesOf(view, own) : CLAIM_TYPES,
     ),
     // The last known spend stays while the instance's database is unknown.
     ...(access.state === 'allowed'
@@ -162,15 +170,17 @@ export function planScopeObjectStatus(
     budgets: access.state === 'allowed' ? windows?.map(toWindowStatus) : view.object.status?.budgets,
     expiryDate: access.state === 'allowed' ? expiryDate : view.object.status?.expiryDate,
     ...toSecretStatus(view, own?.claim, context),
+    policy: access.state === 'allowed' ? policyNameOf(view, access.instance) : view.object.status?.policy,
     isActive: problem === undefined,
     lastSyncTime: view.object.status?.lastSyncTime,
   };
   const keyValue = displayModeOf(view, context) === 'Full' ? 'full' : 'redacted';
-  const soft = further.find(({ type }) => type === SOFT_BUDGET_REACHED);
+  const [soft, policy] = [SOFT_BUDGET_REACHED, POLICY_MET].map((one) => further.find(({ type }) => type === one));
   const value = planValueEvent(view.object, keyStatus, own);
   const write = planWrite(scopeObject, keyStatus, context, { keyValue, value });
   const ofWindows = windows?.flatMap((window) => planWindowEvent(view.object, window)) ?? [];
-  return [...shares, ...ofWindows, ...write, ...planSoftBudgetEvent(view.object, soft)];
+  const violated = planPolicyEvent(view.object, policy, problem?.reason !== policy?.reason);
+  return [...shares, ...ofWindows, ...write, ...planSoftBudgetEvent(view.object, soft), ...violated];
 }
 
 /**
@@ -191,11 +201,24 @@ export function planBlockedStatus(scopeObject: ScopeObject, context: PlanContext
   return planWrite(scopeObject, after, context);
 }
 
-function conditionsOfClaim({ object, secret }: KeyView, { claim, instance }: OwnClaim, spend: Spend | undefined) {
+function conditionsOfClaim(
+  { object, secret }: KeyView,
+  { claim, instance }: OwnClaim,
+  { spend, context }: { readonly spend: Spend | undefined; readonly context: PlanContext },
+) {
   const published = secret.state === 'unread' ? object.status?.keyID : presentSecret(secret)?.hash;
   const rotation = toRotationCondition(object, claim, published, instance.databaseNow);
-  return [rotation, toSoftBudgetCondition(object, spend)].filter((evaluated) => evaluated !== undefined);
+  const conditions = [rotation, toSoftBudgetCondition(object, spend), toPolicyCondition(object, instance, context)];
+  return conditions.filter((evaluated) => evaluated !== undefined);
 }
+
+/** While it is unknown which policy applies, the last condition stays. */
+const unknownTypesOf = ({ object }: KeyView, { instance }: OwnClaim): ReadonlyArray<string> =>
+  policyInForce(object, instance) === 'unknown' ? [POLICY_MET] : [];
+
+/** The name in the row of the namespace, which is in force. */
+const policyNameOf = ({ object }: KeyView, instance: InstanceView): string | undefined =>
+  namespaceClaim(instance, object.metadata.namespace)?.policy?.policyName;
 
 function toKeyRefs(user: User, context: PlanContext): Pick<UserStatus, 'keyRef' | 'keySecretRef'> {
   const { key, isOwned } = ownedKeyOf(user, context);
@@ -339,12 +362,5 @@ function planReadyEvent(object: StatusSubject, conditions: ReadonlyArray<Conditi
   const [was, is] = [object.status?.conditions, conditions].map((all) => all?.find(({ type }) => type === 'Ready'));
   if (is === undefined || (was?.status === is.status && was.reason === is.reason)) return [];
   const once = `${is.reason}/${was?.reason ?? ''}/${was?.lastTransitionTime ?? ''}/${object.metadata.generation}`;
-  return [event(object, { reason: toOtherReason(is.reason), message: inOneLine(is.message), once })];
-}
-
-/** Events have one line: a list `- a`, `- b` of a condition becomes `(1) a (2) b`. */
-function inOneLine(message: string): string {
-  const lines = message.split('\n');
-  if (lines.length === 1) return message;
-  return lines.map((line, index) => `(${index + 1}) ${line.replace(/^- /, '')}`).join(' ');
+  return [event(object, { reason: toOtherReason(is.reason), message: is.message, once })];
 }

@@ -93,6 +93,10 @@ const SCENARIOS: Readonly<Partial<Record<Reason, Prepare | undefined>>> = {
     harness.clock.pass(2 * MINUTE);
   },
   BudgetExceeded: (harness) => harness.apply(...keysWith({ maxBudget: '0' })),
+  PolicyViolated: async (harness) => {
+    await harness.edit(gatewayInstances, 'main', { spec: { keyPolicies: [{ name: 'a', models: ['free'] }] } });
+    await harness.apply(...keysWith({ models: ['small'] }));
+  },
   ModelNotServed: (harness) => harness.apply(...keysWith({ models: ['nothing'] })),
 };
 

@@ -1,0 +1,120 @@
+// A VirtualKey under the key policy of its namespace: the policy in force, what the VirtualKey lacks, and its event.
+
+import type { ConditionState } from '#core/conditions/conditions.ts';
+import type { MissingOwnerReason } from '#core/conditions/reasons.ts';
+import type { Finding } from '#core/rules/finding.ts';
+import { toText } from '#core/rules/finding.ts';
+import { type AppliedPolicy, modelsWithin, policyViolations, subjectOf } from '#core/rules/key-policies.ts';
+import type { KeyPolicy } from '#crds/kinds/key-policy.ts';
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
+import { type Action, event } from '../action.ts';
+import { type InstanceView, instancePathOf, type Problem, pathOf, teamAt } from '../world.ts';
+import type { ChargedScope } from './charged-scopes.ts';
+import type { PlanContext } from './context.ts';
+import { namespaceClaim } from './namespaces.ts';
+
+export const POLICY_MET = 'PolicyMet' as const;
+const POLICY_VIOLATED = 'PolicyViolated' as const;
+
+type Violations = ReadonlyArray<Finding<typeof POLICY_VIOLATED>>;
+
+/**
+ * The key policy that is in force for the namespace of a VirtualKey, by the row of the namespace: undefined if none
+ * applies. `unknown`: the row has a policy that the instance no longer has, because the labels could not be read.
+ */
+export function policyInForce(
+  { metadata }: VirtualKey,
+  instance: InstanceView,
+): (AppliedPolicy & { readonly policy: KeyPolicy }) | undefined | 'unknown' {
+  const name = namespaceClaim(instance, metadata.namespace)?.policy?.policyName;
+  if (name === undefined) return undefined;
+  const { spec, metadata: of } = instance.object;
+  const policy = spec.keyPolicies?.find((one) => one.name === name);
+  return policy === undefined ? 'unknown' : { policy, instance: of, blockedMessage: spec.blockedMessage };
+}
+
+/** Everything that the VirtualKey lacks under its policy. */
+function violationsOf(key: VirtualKey, applied: AppliedPolicy, context: PlanContext): Violations {
+  const { models, userRef } = key.spec;
+  const { hasTeam } = context.chargedScopes(key);
+  return policyViolations({ kind: 'VirtualKey', models, hasUser: userRef !== undefined, hasTeam }, applied);
+}
+
+/**
+ * `PolicyMet`: the VirtualKey has what its policy requires, and lists no other models. It works either way, with the
+ * models that are left. Undefined where no policy applies, or it is unknown.
+ */
+export function toPolicyCondition(
+  key: VirtualKey,
+  instance: InstanceView,
+  context: PlanContext,
+): ConditionState | undefined {
+  const applied = policyInForce(key, instance);
+  if (typeof applied !== 'object') return undefined;
+  const violations = violationsOf(key, applied, context);
+  return violations.length === 0
+    ? { type: POLICY_MET, status: 'True', reason: POLICY_MET, message: `${subjectOf(applied)} is met` }
+    : { type: POLICY_MET, status: 'False', reason: POLICY_VIOLATED, message: toText(violations) };
+}
+
+/** The models of the VirtualKey that its policy allows. Empty means all; undefined: none is left. */
+export function allowedModels(key: VirtualKey, instance: InstanceView): ReadonlyArray<string> | undefined {
+  const applied = policyInForce(key, instance);
+  return modelsWithin(key.spec.models, typeof applied === 'object' ? applied.policy : undefined);
+}
+
+/** All models of the VirtualKey, if its policy allows none of them. */
+export function whyNoModelAllowed(key: VirtualKey, instance: InstanceView): Violations {
+  const applied = policyInForce(key, instance);
+  if (typeof applied !== 'object' || allowedModels(key, instance) !== undefined) return [];
+  const { models } = key.spec;
+  return policyViolations({ kind: 'VirtualKey', models, hasUser: true, hasTeam: true }, applied);
+}
+
+/**
+ * The Team of the policy cannot be charged, so the gateway refuses the keys of the namespace: by the row of the
+ * namespace, which is in force.
+ */
+export function whyNoPolicyTeam(
+  { metadata }: VirtualKey,
+  instance: InstanceView,
+): Problem<MissingOwnerReason> | undefined {
+  const row = namespaceClaim(instance, metadata.namespace)?.policy;
+  const reason = row?.blocked === true ? row.missingOwnerReason : undefined;
+  if (!isObstacle(reason)) return undefined;
+  const path = JSON.stringify(pathOf(instance.object.metadata));
+  const message = `the Team of key policy ${JSON.stringify(row?.policyName)} of instance ${path}, to which the keys of this namespace are charged, ${OBSTACLES[reason]}: ask the owner of the instance`;
+  return { reason, message };
+}
+
+const OBSTACLES = {
+  TeamNotFound: 'does not exist',
+  TeamOfOtherInstance: 'belongs to another instance',
+  TeamNotReady: 'is not ready',
+} as const satisfies Partial<Record<MissingOwnerReason, string>>;
+
+const isObstacle = (reason: unknown): reason is keyof typeof OBSTACLES =>
+  typeof reason === 'string' && Object.hasOwn(OBSTACLES, reason);
+
+/** The Team of the policy, if it can be charged. */
+export function policyTeam(
+  key: VirtualKey,
+  instance: InstanceView,
+  { world, ownClaim }: PlanContext,
+): ChargedScope | undefined {
+  const applied = policyInForce(key, instance);
+  const name = typeof applied === 'object' ? applied.policy.teamRef?.name : undefined;
+  if (name === undefined) return undefined;
+  const team = teamAt(world, pathOf({ namespace: instance.object.metadata.namespace, name }));
+  const own = team && instancePathOf(team) === pathOf(instance.object.metadata) ? ownClaim(team) : undefined;
+  return team && own && { object: team, ...own };
+}
+
+/** One event when the VirtualKey begins to violate its policy. If it is not ready for this, `Ready` has the event. */
+export function planPolicyEvent(key: VirtualKey, evaluated: ConditionState | undefined, isReady: boolean): Action[] {
+  if (evaluated?.status !== 'False' || !isReady) return [];
+  const before = key.status?.conditions?.find(({ type }) => type === POLICY_MET);
+  if (before?.status === 'False') return [];
+  const once = `${POLICY_VIOLATED}/${key.metadata.generation}/${before?.lastTransitionTime ?? ''}`;
+  return [event(key, { reason: POLICY_VIOLATED, message: evaluated.message, once })];
+}
