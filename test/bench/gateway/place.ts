@@ -214,14 +214,14 @@ interface ExpectedCharge {
   readonly cost: bigint;
 }
 
-/** Compares booked entries with the clients' answers, to the nano-dollar: a bench that loses money proves nothing. */
+/** Compares ledger rows with the clients' answers, to the nano-dollar: a bench that loses money proves nothing. */
 async function checkLedger({ postgres, database }: TestWorld, { answers, cost }: ExpectedCharge): Promise<string> {
-  const [booked] = await postgres.query<{ entries: string; cost: string }>(
+  const [booked] = await postgres.query<{ rows: string; cost: string }>(
     database,
-    'select count(*) as entries, coalesce(sum(cost), 0)::text as cost from gateway_operator.ledger_row',
+    'select count(*) as rows, coalesce(sum(cost), 0)::text as cost from gateway_operator.ledger_row',
   );
-  if (Number(booked?.entries) !== answers || BigInt(booked?.cost ?? 0) !== cost) {
-    throw new Error(`${answers} answers cost ${cost}, but ${booked?.entries} entries of ${booked?.cost} are booked`);
+  if (Number(booked?.rows) !== answers || BigInt(booked?.cost ?? 0) !== cost) {
+    throw new Error(`${answers} answers cost ${cost}, but ${booked?.rows} rows of ${booked?.cost} are booked`);
   }
-  return `Booked: ${answers} entries, ${cost} nano-dollars: as many as the answers of clients, at their cost`;
+  return `Booked: ${answers} ledger rows, ${cost} nano-dollars: as many as the answers of clients, at their cost`;
 }
