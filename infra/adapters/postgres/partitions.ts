@@ -116,10 +116,10 @@ export function createPartitions(session: Session) {
     /**
      * Drops whole days, one transaction each. `now`: the caller's clock. This clock or the database's counts, whichever
      * is behind: a clock that is ahead for a moment deletes nothing. The current day, `keptDays` days before it, and
-     * days that the window of a budget may reach are kept (an edit of its duration counts single seconds at the edge).
-     * Then forgets the accounts of dropped days. Returns the days dropped now, like `2026_01_31`. If transactions in
-     * progress last longer than bookings may wait, or days are left, or `isOver` returns true, the next resync continues.
-     * A day for which `check` is false stays, and so do the days after it.
+     * days that the window of a budget of at most `keptDays` may reach are kept (an edit of its duration counts single
+     * seconds at the edge). Then forgets the accounts of dropped days. Returns the days dropped now, like `2026_01_31`.
+     * If transactions in progress last longer than bookings may wait, or days are left, or `isOver` returns true, the next
+     * resync continues. A day for which `check` is false stays, and so do the days after it.
      */
     drop: async (own: Session, { keptDays, now, check, isOver }: DropOrder) => {
       const [row] = await own.query<DropPlan>(LIMIT, DROP_PLAN, [keptDays, MAX_DROPPED, now]);
@@ -182,9 +182,11 @@ interface DropPlan {
 }
 
 /**
- * The first kept day: $1 days before today, or the day in which the longest current window may have begun, if that is
- * earlier. And the days before it that have partitions, at most $2. A calendar month is up to a thirtieth longer than
- * 30 days, and a day of summer time up to an hour longer.
+ * The first kept day: $1 days before today, or the day in which a current window of at most $1 days may have begun, if
+ * that is earlier. And the days before it that have partitions, at most $2. A calendar month is up to a thirtieth longer
+ * than 30 days, and a day of summer time up to an hour longer. Longer windows keep no day: any tenant of the database can
+ * write one, and a budget that never resets has a window of a hundred years. Their recounts need the hours and the
+ * opening balance only (old-sums.ts), which are exact for a window that begins with its scope.
  */
 const DROP_PLAN = `
 with duration as (
@@ -193,12 +195,13 @@ with duration as (
   select further ->> 'duration'
   from gateway_operator.claim cross join lateral jsonb_array_elements(coalesce(policy -> 'furtherBudgets', '[]')) as further
   where retired_at is null),
-longest as (
-  select max(substring(text from '^[0-9]+')::bigint * case substring(text from '[a-z]+$')
-    when 's' then 1 when 'm' then 60 when 'h' then 3600 when 'd' then 86400 when 'w' then 604800 when 'mo' then 2592000 end) as seconds
+length as (
+  select substring(text from '^[0-9]+')::bigint * case substring(text from '[a-z]+$')
+    when 's' then 1 when 'm' then 60 when 'h' then 3600 when 'd' then 86400 when 'w' then 604800 when 'mo' then 2592000 end as seconds
   from duration where text is not null),
+longest as (select max(seconds) as seconds from length where seconds <= $1::int * 86400::bigint),
 bound as (
-  select least(today - make_interval(days => $1),
+  select least(today - make_interval(days => $1::int),
     today - make_interval(days => 1, secs => coalesce(seconds, 0) * 31 / 30.0))::date as day
   from longest, (select least(now(), to_timestamp($3::float8 / 1000)) at time zone 'UTC' as today) as clock),
 present as (

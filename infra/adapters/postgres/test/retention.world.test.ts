@@ -110,23 +110,49 @@ test('what a journal brings that is older than what is kept is booked neither tw
 test.each([
   ['its own budget', ['300d'] as const],
   ['a budget for a model', ['30d', '300d'] as const],
-])('a day that the longest window may reach into is not dropped, whatever is asked for: %s', async (_, durations) => {
-  const { scopeId, recount } = await claimed(...durations);
-  const now = Math.floor(Date.now() / 1000) * 1000;
-  const window = { start: now - 290 * DAY, end: now + 10 * DAY };
-  const scopeWindows = [{ scopeId, window: { start: now - 400 * DAY, end: now + DAY } }];
-  const times = [now - 400 * DAY, window.start - 1, window.start, now];
-  await bookLedgerRows(
-    database,
-    INSTANCE,
-    times.map((time, place) => ledgerRowOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows })),
-  );
-  const dropped = await database.dropDays(60, Date.now());
-  expect(dropped[0]).toBe(dayOf(now - 400 * DAY));
-  expect(dropped).not.toContain(dayOf(window.start));
-  await recount(window);
-  expect((await database.sums([{ scopeId, window }])).map(({ spent }) => spent)).toEqual([1100n]);
-});
+])(
+  'a day that a window of at most the kept days may reach is not dropped, also in long months: %s',
+  async (_, durations) => {
+    const { scopeId, recount } = await claimed(...durations);
+    const now = Math.floor(Date.now() / 1000) * 1000;
+    const window = { start: now - 305 * DAY, end: now + 5 * DAY };
+    const scopeWindows = [{ scopeId, window: { start: now - 400 * DAY, end: now + DAY } }];
+    const times = [now - 400 * DAY, window.start - 1, window.start, now];
+    await bookLedgerRows(
+      database,
+      INSTANCE,
+      times.map((time, place) => ledgerRowOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows })),
+    );
+    const dropped = await database.dropDays(300, Date.now());
+    expect(dropped).toEqual([dayOf(now - 400 * DAY)]);
+    await recount(window);
+    expect((await database.sums([{ scopeId, window }])).map(({ spent }) => spent)).toEqual([1100n]);
+  },
+);
+
+test.each([
+  ['a budget that never resets', ['36525d'] as const],
+  ['a budget for a model', ['30d', '300d'] as const],
+])(
+  'a window longer than the kept days keeps no day, and a recount since the scope began is exact: %s',
+  async (_, durations) => {
+    const { scopeId, recount } = await claimed(...durations);
+    const now = Math.floor(Date.now() / 1000) * 1000;
+    const window = { start: now - 400 * DAY, end: now + 36_125 * DAY };
+    const times = [window.start, now - 200 * DAY, now - 59 * DAY, now];
+    await bookLedgerRows(
+      database,
+      INSTANCE,
+      times.map((time, place) =>
+        ledgerRowOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows: [{ scopeId, window }] }),
+      ),
+    );
+    expect(await database.dropDays(60, Date.now())).toEqual([dayOf(window.start), dayOf(now - 200 * DAY)]);
+    const edited = { start: window.start - 1, end: window.end };
+    await recount(edited);
+    expect((await database.sums([{ scopeId, window: edited }])).map(({ spent }) => spent)).toEqual([1111n]);
+  },
+);
 
 test('a budget that is lengthened into a dropped day counts all that was spent before the kept days: never less than was spent', async () => {
   const { scopeId, recount } = await claimed('30d');
