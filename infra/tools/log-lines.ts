@@ -109,6 +109,8 @@ export const WHEN: Readonly<Record<string, string>> = {
     'After the deletion of an instance whose Redis does not answer. Its counters stay there, and nothing reads them any more',
   'cannot make or drop days of ledger rows':
     'PostgreSQL refused or did not answer when a resync made the partitions of the next 7 days, or dropped those older than `RETAIN_DAYS`. The next resync continues. If it lasts for a week, bookings fail: check whether the user in the Secret of the database owns the tables',
+  'cannot sum up usage':
+    'PostgreSQL refused or did not answer when a resync added the usage of new batches to that of their days. Reports have all usage even so. The next resync continues',
   'a file of the archive lacks ledger rows; it is written again, and its day stays in PostgreSQL':
     'Before a day is dropped, its files are read back. This file is missing, damaged or another one: check who writes to the folder of [the archive](../operate/archive.md)',
   'cannot write days of ledger rows to the archive; they stay in PostgreSQL':

@@ -53,7 +53,7 @@ interface BackendsDependencies {
     work: FlushWork<DatabaseWithin> & { readonly workMemory: WorkMemory },
   ) => Promise<void>;
   /**
-   * Makes and drops days of ledger rows; never rejects. Absent: the platform keeps all days. `whole`: the database for
+   * Makes and drops days of ledger rows, and sums up usage; never rejects. Absent: none of it. `whole`: the database for
    * work after this call.
    */
   readonly maintain?: (database: DatabaseWithin, whole: Database) => Promise<void>;

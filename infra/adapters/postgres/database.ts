@@ -53,14 +53,13 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     epochs: (instanceUid: string, user: EpochUser) => createEpochs(session, instanceUid, user),
     ledgerDatabase: (instanceUid: string, random: Random) =>
       createLedgerDatabase({ session, partitions, random, log: deps.log }, instanceUid),
+    /** Makes this day and the next days of ledger rows: bookings need not make them. */
+    ensureDays: partitions.ensureUpcoming,
     /**
-     * Makes this day and the next days of ledger rows: bookings need not make them. Then sums up the usage that batches
-     * have added, and deletes usage that is too old.
+     * Sums up the usage that batches have added, and deletes usage that is too old. After the time `isOver`, the rest is
+     * left to the next call.
      */
-    ensureDays: async () => {
-      await partitions.ensureUpcoming();
-      await sumUpUsage(session);
-    },
+    sumUpUsage: (isOver: () => boolean = () => false) => sumUpUsage(session, isOver),
     /**
      * Drops whole days of ledger rows, except the current day and a number of days before it (`forever`: drops none);
      * returns them. `now`: the caller's clock. A day for which `check` is false stays. Then deletes sums, claims and

@@ -3,33 +3,43 @@ import { BACKGROUND_LIMIT as LIMIT, type Session } from './session.ts';
 
 /** The days that usage is kept. */
 export const USAGE_DAYS = 1100;
-/** The batches that one transaction sums up: at most 400,000 additions, usually some thousand. */
-const BATCHES = 20;
+/**
+ * The additions that one transaction sums up: as many as the largest batch has, which a booking has written in one
+ * transaction too. A single batch is summed up in any case.
+ */
+const MAX_ADDITIONS = 20_000;
+/** The batches that one transaction sums up: many batches have a few additions. */
+const MAX_BATCHES = 500;
 /** The rows that one transaction deletes. */
 const MAX_ROWS = 20_000;
-/** The transactions of one call. If batches are left, the next resyncs continue. */
-const MAX_TRANSACTIONS = 200;
 
 /**
  * Adds the rows of `usage_added` to `usage_day`, so that all usage stays the same, and deletes days that are older than
- * `USAGE_DAYS` by the database's clock. Rows that another process sums up meanwhile are left to it.
+ * `USAGE_DAYS` by the database's clock. Rows that another process sums up meanwhile are left to it. After the time
+ * `isOver`, the rest is left to the next call.
  */
-export async function sumUpUsage(session: Session): Promise<void> {
-  for (let left = MAX_TRANSACTIONS; left > 0; left -= 1) {
-    const [summed] = await session.transaction(LIMIT, (query) => query<{ batches: number }>(SUM_UP, [BATCHES]));
-    if ((summed?.batches ?? 0) < BATCHES) break;
+export async function sumUpUsage(session: Session, isOver: () => boolean): Promise<void> {
+  for (let isDone = false; !isDone; isDone ||= isOver()) {
+    const [summed] = await session.transaction(LIMIT, (query) =>
+      query<{ isDone: boolean }>(SUM_UP, [MAX_BATCHES, MAX_ADDITIONS]),
+    );
+    isDone = summed?.isDone !== false;
   }
-  for (let left = MAX_TRANSACTIONS; left > 0; left -= 1) {
+  for (let isDone = false; !isDone; isDone ||= isOver()) {
     const deleted = await session.query(LIMIT, FORGET, [USAGE_DAYS, MAX_ROWS]);
-    if (deleted.length < MAX_ROWS) break;
+    isDone = deleted.length < MAX_ROWS;
   }
 }
 
 /** Rows are written in the order of scopes, so that two processes that sum up cannot deadlock. */
 const SUM_UP = `
-with taken as (
+with found as materialized (
+  select id, cardinality(model_indexes) as additions from gateway_operator.usage_added
+  order by id limit $1::int for update skip locked),
+numbered as (select id, additions, sum(additions) over (order by id) as until from found),
+taken as (
   delete from gateway_operator.usage_added where id = any(array(
-    select id from gateway_operator.usage_added order by id limit $1::int for update skip locked))
+    select id from numbered where until <= $2::int or until = additions))
   returning *),
 added as (
   select u.scope_id, date '1970-01-01' + u.day as day, models[model] collate "C" as model, min(instance_uid) as instance_uid,
@@ -47,7 +57,8 @@ summed as (
     input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
     cached_input_tokens = u.cached_input_tokens + excluded.cached_input_tokens,
     cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens, cost = u.cost + excluded.cost)
-select count(*)::int as batches from taken`;
+select found.count < $1::int and found.count = taken.count as "isDone"
+from (select count(*) from found) as found, (select count(*) from taken) as taken`;
 
 const FORGET = `
 delete from gateway_operator.usage_day where ctid = any(array(

@@ -79,7 +79,7 @@ test('usage is the sum of the ledger rows of each scope, model and day, after an
   await epochs?.raise(0, 0);
   await epochs?.open(1);
   const act = async (each: Database, made: typeof step extends fc.Arbitrary<infer T> ? T : never) => {
-    if (made === 'sum up') return each.ensureDays();
+    if (made === 'sum up') return each.sumUpUsage();
     const ledger = each.ledgerDatabase(INSTANCE, (size) => crypto.getRandomValues(new Uint8Array(size)));
     const account = { id: crypto.randomUUID(), batch: 1, callNumber: 1 };
     const rows = made === 'close' ? [] : made.book;
@@ -112,7 +112,7 @@ test('usage is the sum of the ledger rows of each scope, model and day, after an
     }),
     { numRuns: 40 },
   );
-  await processes[0]?.ensureDays();
+  await processes[0]?.sumUpUsage();
   expect(await server.query(connection, DIFFERENCES)).toEqual([]);
   const [left] = await server.query(connection, 'select count(*)::int as batches from gateway_operator.usage_added');
   expect(left).toEqual({ batches: 0 });
@@ -125,10 +125,53 @@ test('usage of more than 1,100 days ago leaves, and that of 1,100 days ago stays
     `insert into gateway_operator.usage_day select gen_random_uuid(), (now() at time zone 'UTC')::date - n, 'small', 'i', 1, 1, 1, 1, 1, 1
      from generate_series(1098, 1103) as n`,
   );
-  await database(connection).ensureDays();
+  await database(connection).sumUpUsage();
   const [days] = await server.query(
     connection,
     `select array_agg((now() at time zone 'UTC')::date - day order by day desc) as days from gateway_operator.usage_day`,
   );
   expect(days).toEqual({ days: [1098, 1099, 1100] });
+});
+
+/** Adds batches of this usage, each with so many additions of one scope. */
+const addBatches = (connection: SharedPostgres['connection'], batches: number, additions: number) =>
+  server.query(
+    connection,
+    `insert into gateway_operator.usage_added (instance_uid, scope_ids, models, model_indexes, days, requests, input_tokens,
+       output_tokens, cached_input_tokens, cache_write_tokens, costs)
+     select 'i', array_fill('${scopeNumber(1)}'::uuid, size), array['small'], array_fill(1::smallint, size), array_fill(20000, size),
+       array_fill(1, size), array_fill(1::numeric, size), array_fill(1::numeric, size), array_fill(1::numeric, size),
+       array_fill(1::numeric, size), array_fill(1::numeric, size)
+     from generate_series(1, $1::int), (select array[$2::int] as size) as sizes`,
+    [batches, additions],
+  );
+
+/** The batches that are not summed up, and all requests. */
+const batchesAndRequests = async (connection: SharedPostgres['connection']) => {
+  const [row] = await server.query(
+    connection,
+    `select (select count(*)::int from gateway_operator.usage_added) as batches,
+       (select sum(requests)::int from gateway_operator.usage) as requests`,
+  );
+  return row;
+};
+
+test('usage of any number of batches is summed up while there is time, in transactions as large as the largest batch', async () => {
+  const connection = await server.migratedDatabase();
+  const postgres = database(connection);
+  await addBatches(connection, 1, 25_000);
+  await addBatches(connection, 3, 8_000);
+  await addBatches(connection, 4_500, 1);
+  const requests = 25_000 + 3 * 8_000 + 4_500;
+  const left: unknown[] = [];
+  for (let time = 0; time < 2; time += 1) {
+    await postgres.sumUpUsage(() => true);
+    left.push(await batchesAndRequests(connection));
+  }
+  expect(left).toEqual([
+    { batches: 4_503, requests },
+    { batches: 4_501, requests },
+  ]);
+  await postgres.sumUpUsage();
+  expect(await batchesAndRequests(connection)).toEqual({ batches: 0, requests });
 });
