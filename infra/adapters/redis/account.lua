@@ -4,8 +4,8 @@
 --
 -- KEYS[1] is `{instance}:meta`. Every key begins with `{instance}:`, so all share a slot:
 --   meta            hash: layout, epoch, storeCalls, now (the latest time seen: a failover never turns it back),
---                   cleanedAt, countersCleanedAt, lastCall; lastBeforeSilence, firstAfterSilence: the times of the last call before a silence
---                   of all processes, and of the first call after it;
+--                   cleanedAt, countersCleanedAt (with its pause), lastCall; lastBeforeSilence, firstAfterSilence: the times of the
+--                   last call before a silence of all processes, and of the first call after it;
 --                   account > `callNumber state leaseEnd bookedBatch reportedBatch`: the number of its last call, its state, the end of
 --                   its lease (0: finished), its last booked and reported batch; then the outcome of that call in JSON
 --   c COUNTERS      hash: counter > `spent escrowOfAll`, then the accounts that were last refused because of escrow, each with
@@ -41,9 +41,13 @@ local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 6000
 -- On Workers nobody may have called; there this only delays the end of leases.
 local MAX_CALL_GAP, GRACE = 5000, 3000
 local MAX_ENDED, MAX_REMOVED, MAX_FIELDS, FIGURES_PAGE, MAX_AUDITED = 16, 5000, 1000, 500, 500
--- Counters whose window is over are dropped once a second, or after `SOON` if more than `FEW_DUE` are due. The pause is
--- longer if more live accounts must be read: reading 1,000 of them takes about 20 milliseconds, a twentieth of the pause.
-local FEW_DUE, SOON, ACCOUNTS_PER_MILLI = 100, 100, 2.5
+-- Counters whose window is over are dropped once a second, or after `SOON` if more than `FEW_DUE` are due, and a pause. The
+-- pause is longer if more was read: 1,000 live accounts take about 20 milliseconds, a twentieth of their pause, and 20,000
+-- figures of them about 40, half of theirs.
+local FEW_DUE, SOON, ACCOUNTS_PER_MILLI, FIGURES_PER_MILLI = 100, 100, 2.5, 250
+-- The maximum figures of all live accounts that one step reads to drop counters; ten of each account cost as much as the
+-- account itself.
+local MAX_FIGURES, FIGURES_PER_ACCOUNT = 20000, 10
 -- The maximum number of rates whose requests in flight one step ends.
 local RATES_PAGE = 2000
 local redisCall, match, format = redis.call, string.match, string.format
@@ -301,13 +305,25 @@ local function due(set, count) return redisCall('ZRANGEBYSCORE', set, '-inf', no
 local function runFor(command, key, members)
   for i = 1, #members, MAX_FIELDS do redisCall(command, key, unpack(members, i, math.min(i + MAX_FIELDS - 1, #members))) end
 end
--- Drops counters whose window is over and in which no account has figures. It reads all live accounts.
+-- Leaves as many of the names that one step reads at most the maximum figures of these accounts.
+local function limitNames(names, ids)
+  local figures, maxFigures = 0, math.max(MAX_FIGURES, FIGURES_PER_ACCOUNT * #ids)
+  for _, id in ipairs(ids) do figures = figures + math.min(#names, redisCall('HLEN', figuresKey(id))) end
+  if figures <= maxFigures then return end
+  for i = #names, math.floor(maxFigures / #ids) + 1, -1 do names[i] = nil end
+end
+-- Drops counters whose window is over and in which no account has figures. It reads all live accounts. Returns the pause
+-- after it.
 local function dropCounters()
   local names, isDue, isUsed, emptyFigures, unused = due(LOADED, MAX_REMOVED), {}, {}, {}, {}
+  if not names[1] then return 0 end
+  local ids, figures = redisCall('ZRANGE', LEASES, '0', '-1'), 0
+  limitNames(names, ids)
   for _, name in ipairs(names) do isDue[name] = true end
-  for _, id in ipairs(names[1] and redisCall('ZRANGE', LEASES, '0', '-1') or {}) do
+  for _, id in ipairs(ids) do
     emptyFigures[id] = {}
     for name, figure in pairs(figuresOf(accountOf(id), names)) do
+      figures = figures + 1
       if hasFigures(figure) then isUsed[name] = true
       elseif isDue[name] and figure.text ~= '0 0 0' then table.insert(emptyFigures[id], name) end
     end
@@ -323,8 +339,9 @@ local function dropCounters()
     for _, name in ipairs(own) do if not isUsed[name] then ended[#ended + 1] = name end end
     runFor('HDEL', figuresKey(id), ended)
   end
-  -- The accounts that were read here must not be written, and the text of the call's account may be out of date.
-  accounts, meta[6] = {}, nil
+  -- The accounts that were read here must not be written.
+  accounts = {}
+  return math.floor(#ids / ACCOUNTS_PER_MILLI + figures / FIGURES_PER_MILLI)
 end
 -- Removes finished accounts after a while, and counters. The times of both are written last: a full Redis refuses a write
 -- that takes memory, unless this call has removed something before.
@@ -335,16 +352,18 @@ local function cleanUp()
       redisCall('HDEL', KEYS[1], id)
       redisCall('ZREM', FINISHED, id)
       redisCall('ZREM', AUDITED, id)
+      -- The text of the call's account is out of date.
+      if id == input.account then meta[6] = nil end
     end
     redis.pcall('HSET', KEYS[1], 'cleanedAt', nowText)
   end
-  -- A pause in proportion to the accounts that it reads, so that this takes a small share of the server's time; shorter
-  -- while more counters are due than one run drops. So the store does not grow with windows that are over.
+  -- A pause in proportion to what the last step has read, so that this takes a small share of the server's time; shorter
+  -- while more counters are due than one step drops. So the store does not grow with windows that are over.
   local age = now - tonumber(meta[10] or '0')
   local isBehind = operation == 'load' and SOON <= age and redisCall('ZCOUNT', LOADED, '-inf', nowText) > FEW_DUE
-  if (isBehind or SECOND <= age) and redisCall('ZCARD', LEASES) / ACCOUNTS_PER_MILLI <= age then
-    dropCounters()
-    redis.pcall('HSET', KEYS[1], 'countersCleanedAt', nowText)
+  if isBehind or SECOND <= age then
+    meta[10] = int(now + dropCounters())
+    redis.pcall('HSET', KEYS[1], 'countersCleanedAt', meta[10])
   end
 end
 
@@ -795,7 +814,7 @@ function operations.audit()
     if counter.spent then expectedSpend[name], minSums[name] = toSum(pair[2]), counter.spent end
     missingInSum[name] = max(ZERO, toSum(pair[3] or pair[2]) - toSum(pair[2]))
   end
-  for _, id in ipairs(names[1] and ids or {}) do
+  for _, id in ipairs(ids) do
     local account = accountOf(id)
     if account.state ~= 'live' then
       readSome(forgottenKey(id), names, function(name, text) if text then addFigure(account, name, text, true) end end)

@@ -165,6 +165,31 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     expect(reads).toBeLessThanOrEqual(max);
   });
 
+  test.each([
+    ['30 processes that have used all counters', 30, 3000, [666, 666, 1332]],
+    ['30 processes that have used few', 30, 10, [3000, 3000, 3000]],
+    ['2,100 requests on Workers', 2100, 10, [3000, 3000, 3000]],
+  ])(
+    'a step that drops counters reads at most 20,000 figures, or 10 of each account, and then pauses: %s',
+    async (_, count, used, expected) => {
+      for (let portion = 0; portion < 6; portion += 1) await loadShort(500, `old-${portion}`);
+      const figures = (await admin.zrange(`{${uid}}:e`, 0, `${used - 1}`)).flatMap((name) => [name, '0 0 3']);
+      for (let at = 0; at < count; at += 1) {
+        const one = start();
+        await one.call();
+        await admin.hset(`{${uid}}:a:${one.account}`, ...figures);
+      }
+      await under.advance(62_000);
+      const dropped: number[] = [];
+      for (const loaded of [1, 2, 3]) {
+        await loadShort(1, `new-${loaded}`);
+        dropped.push(3000 + loaded - (await loadedCount()));
+        await under.advance(150);
+      }
+      expect(dropped).toEqual(expected);
+    },
+  );
+
   test('frees a full Redis by itself, once windows are over', async () => {
     await loadShort(500, 'old');
     await under.advance(62_000);
