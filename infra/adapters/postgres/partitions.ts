@@ -192,6 +192,8 @@ const DROP_PLAN = `
 with duration as (
   select policy -> 'budget' ->> 'duration' as text from gateway_operator.claim where retired_at is null
   union
+  select policy -> 'perKey' -> 'budget' ->> 'duration' from gateway_operator.claim where kind = 'namespace' and retired_at is null
+  union
   select further ->> 'duration'
   from gateway_operator.claim cross join lateral jsonb_array_elements(coalesce(policy -> 'furtherBudgets', '[]')) as further
   where retired_at is null),
