@@ -217,7 +217,8 @@ async function observeHolders(
   const { all, deps, roundRobin } = context;
   const { object, claims, isComplete } = view;
   const { selectsAny, selectsPolicies } = selectorsIn(object);
-  if (!selectsAny || !(all.complete === 'all' || (isComplete && selectsPolicies))) return;
+  const hasNamespaces = isComplete || all.isOfPolicies;
+  if (!selectsAny || !(all.complete === 'all' || (hasNamespaces && selectsPolicies))) return;
   const { onlyNamespace } = deps.cluster;
   const holders = [...claims.values()].flatMap(({ kind, values, holder: { namespace } }) => {
     const isReadable = onlyNamespace === undefined || namespace === onlyNamespace;

@@ -9,6 +9,8 @@ import { type KindName, kinds } from '#crds/kinds/kinds.ts';
 export type RunTarget =
   | { readonly look: 'everywhere' }
   | { readonly look: 'at'; readonly kind: KindName; readonly namespace: string; readonly name: string }
+  /** The key policies of an instance, without its scope objects: a trigger for an instance begins with them. */
+  | { readonly look: 'policies'; readonly namespace: string; readonly name: string }
   /** An event about an object of another kind. */
   | { readonly look: 'nowhere' };
 

@@ -1,5 +1,6 @@
 // A run, in parts that never wait for each other: observe → plan → act → observe what was touched, until nothing is
 // left to do.
+import { reasonOf } from '#core/failure/error-text.ts';
 import { findUnchanged } from './act/objects.ts';
 import { act } from './act.ts';
 import { identify, isReport, type Result } from './action.ts';
@@ -13,10 +14,12 @@ import { QUICK_LIMIT, runParts } from './observe/parts.ts';
 import { type PartTimeLimits, withShare } from './observe/share.ts';
 import { observe, observeTouched } from './observe.ts';
 import { type ConvergedPart, toFailedPartEnd, toPartEnd } from './part-end.ts';
+import { createPlanContext } from './plan/context.ts';
+import { planNamespaces } from './plan/namespaces.ts';
 import { plan } from './plan.ts';
 import { type PlannedRow, type Report, recordRun, toReport, toRows } from './report.ts';
 import type { RunTarget } from './run-target.ts';
-import { idOf, type Path } from './world.ts';
+import { idOf, type Path, pathOf } from './world.ts';
 
 /** Counts as more attempts than any step may have in one run. */
 const NEVER_AGAIN = 99;
@@ -66,6 +69,27 @@ export async function run(context: RunContext & Partial<ConditionalRun>): Promis
   });
   if (target.look === 'everywhere') await deps.backends.maintain();
   return report;
+}
+
+/**
+ * Writes the rows of namespaces, if the trigger is for an instance. Its run reads all VirtualKeys of the instance, which
+ * may take longer: an edit of key policies is in force in seconds. Never rejects.
+ */
+export async function putNamespaces({ deps, memory, target }: RunContext): Promise<void> {
+  if (target.look !== 'at' || target.kind !== 'GatewayInstance') return;
+  try {
+    const observing = await createObserveContext(deps, memory, { ...target, look: 'policies' }, false);
+    await runParts(observing, (part) =>
+      withShare(observing, part, async (shared, timeLimits) => {
+        const observed = await observe(shared, part, timeLimits);
+        const context = createPlanContext(observed.world, shared.now, deps.hash);
+        const actions = [...observed.world.instances].flatMap(([path, view]) => planNamespaces(path, view, context));
+        await act(actions, { ...shared, ...observed, timeLimits, newValues: new Map() });
+      }),
+    );
+  } catch (error) {
+    deps.log.warn('cannot write the rows of namespaces first', { instance: pathOf(target), why: reasonOf(error) });
+  }
 }
 
 /** Remembers how long a part takes, also while it runs. Returns the function that its end calls. */

@@ -7,14 +7,14 @@ import type { Memory } from './memory.ts';
 import type { RunWorld } from './observe/objects.ts';
 import { partition, QUICK_LIMIT } from './observe/parts.ts';
 import type { Report } from './report.ts';
-import { run } from './run.ts';
+import { putNamespaces, run } from './run.ts';
 import type { RunTarget } from './run-target.ts';
 
 /** The maximum number of triggers of slow instances that have many objects in memory (of `MAX_LOADS` triggers). */
 const MAX_SLOW_LOADS = 6;
 
 /**
- * Runs a trigger in the queue of its namespace. `full`: too many triggers wait. The loaded objects show its instances:
+ * Runs a trigger in the queue of its namespace, and writes the rows of namespaces meanwhile. `full`: too many triggers wait. The loaded objects show its instances:
  * if one is slow, the trigger leaves its slot, and loads its objects again when it has a slot for slow triggers.
  */
 export function createTriggerQueue(deps: ReconcileDependencies, memory: Memory, maxWaiting: number) {
@@ -46,12 +46,16 @@ export function createTriggerQueue(deps: ReconcileDependencies, memory: Memory, 
   return async (namespace: string, target: RunTarget): Promise<Report | 'full'> => {
     if (quick.isFull(namespace)) return 'full';
     const { promise: report, resolve } = Promise.withResolvers<Report | undefined>();
+    let namespaces: Promise<void> | undefined;
     await quick.run(namespace, () => {
+      namespaces = putNamespaces({ deps, memory, target });
       resolve(run({ deps, memory, target, shouldContinue: isQuick }));
       return untilMoved(namespace, report);
     });
     const first = await report;
-    if (first !== undefined) return first;
-    return slow.isFull(namespace) ? 'full' : slow.run(namespace, () => run({ deps, memory, target, loads }));
+    const runSlowly = () => slow.run(namespace, () => run({ deps, memory, target, loads }));
+    const last = first ?? (slow.isFull(namespace) ? 'full' : await runSlowly());
+    await namespaces;
+    return last;
   };
 }

@@ -85,6 +85,10 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
     },
     closeInstance: async (uid) => close(uid),
     claims: async (instanceUid) => live(instanceUid).map(withOwners).map(withShortDigest),
+    namespaceClaims: async (instanceUid) =>
+      live(instanceUid)
+        .filter(({ kind }) => kind === 'namespace')
+        .map(withOwners),
     claimsOf: async (instanceUid, aliases) =>
       live(instanceUid)
         .filter((row) => aliases.some(({ kind, alias }) => row.kind === kind && row.alias === alias))

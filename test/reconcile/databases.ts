@@ -17,7 +17,15 @@ export interface Database extends Registry, LedgerReader {
 export type LossResult = 'lost' | void;
 
 /** Calls that only read. */
-export const READS: ReadonlyArray<string> = ['claims', 'claimsOf', 'instance', 'openInstances', 'sums', 'find'];
+export const READS: ReadonlyArray<string> = [
+  'claims',
+  'claimsOf',
+  'namespaceClaims',
+  'instance',
+  'openInstances',
+  'sums',
+  'find',
+];
 
 export interface DatabasesDependencies {
   /** Absent: in memory. */

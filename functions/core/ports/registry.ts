@@ -208,6 +208,8 @@ export interface Registry {
    * only `retained` and `blocked`: `claimsOf` reads the whole one, which its adoption needs.
    */
   claims(instanceUid: string): Promise<ReadonlyArray<Claim>>;
+  /** The unretired claims of namespaces only. */
+  namespaceClaims(instanceUid: string): Promise<ReadonlyArray<Claim>>;
   /** Unretired claims of these aliases only. */
   claimsOf(instanceUid: string, aliases: ReadonlyArray<Alias>): Promise<ReadonlyArray<Claim>>;
   /**

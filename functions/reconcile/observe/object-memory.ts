@@ -1,4 +1,5 @@
 // The memory that the objects of a run take. Their authors decide how large they are, and a run keeps all of them.
+import type { RunTarget } from '../run-target.ts';
 import { hasFinalizer, isDeleted, type MalformedObject } from '../world.ts';
 
 const MIB = 1024 * 1024;
@@ -16,7 +17,7 @@ interface Bounds {
  * each loads less. Instances have bounds of their own, so scope objects in other namespaces do not displace an
  * instance.
  */
-export const boundsOf = (bytes: number, look: 'everywhere' | 'at' | 'nowhere') =>
+export const boundsOf = (bytes: number, look: RunTarget['look']) =>
   look === 'everywhere'
     ? {
         scopeObjects: { namespace: bytes, all: 1.5 * bytes },

@@ -39,6 +39,8 @@ import { boundsOf, createObjectMemory, type OversizedNamespace } from './object-
 export interface RunWorld extends WorldBuilder {
   /** The instances of which every scope object is loaded, except those in oversized namespaces. */
   readonly complete: 'all' | Path | undefined;
+  /** Whether the run is only about key policies, so that of the claims only those of namespaces and Teams are read. */
+  readonly isOfPolicies: boolean;
   /** Oversized namespaces by name. Of their scope objects only those in deletion are loaded. */
   readonly oversizedNamespaces: ReadonlyMap<string, OversizedNamespace>;
 }
@@ -100,10 +102,14 @@ export async function loadObjects(
     if (target.kind === 'VirtualKey' || target.kind === 'User') await loadTeams(load, target);
     await loadInstances(load);
     await loadPolicyTeams(load);
+  } else if (target.look === 'policies') {
+    await get(gatewayInstances, target);
+    await loadPolicyTeams(load);
   }
   return {
     ...found,
     complete,
+    isOfPolicies: target.look === 'policies',
     oversizedNamespaces: new Map(scopeObjects.oversized().map((one) => [one.namespace, one])),
   };
 }

@@ -218,6 +218,25 @@ describe('a key policy', () => {
     expect(await policyOf('web', 'site')).toMatchObject({ models: ['small'] });
   });
 
+  test('is in force before a trigger for the instance reads the VirtualKeys, of which there may be very many', async () => {
+    await harness.apply(makeTeam());
+    await setPolicies(
+      { name: 'research', namespaceSelector: RESEARCH, teamRef: { name: 'research' } },
+      { name: 'rest', models: ['small'] },
+    );
+    await harness.resync();
+    await setPolicies({ name: 'all', teamRef: { name: 'research' } });
+    const listed = Promise.withResolvers<undefined>();
+    harness.cluster.inject(({ verb, resource }) =>
+      verb === 'list' && resource === virtualKeys ? listed.promise : undefined,
+    );
+    const trigger = harness.trigger('GatewayInstance', 'main');
+    await expect.poll(policyNames).toEqual({ lab: 'all', web: 'all' });
+    listed.resolve(undefined);
+    expect((await trigger).failed).toEqual({});
+    expect((await recordOfKey('site', 'web')).scopes.map(({ name }) => name)).toEqual(['site', 'web', 'research']);
+  });
+
   test('applies to a namespace that has only a retained key, also in the trigger for the instance', async () => {
     await harness.edit(virtualKeys, 'site', { spec: { deletionPolicy: 'Retain' } }, 'web');
     await pass();

@@ -8,7 +8,7 @@ import { createSharing } from './shared-policies.ts';
 
 export function createClaims(
   session: Session,
-): Pick<Registry, 'claims' | 'claimsOf' | 'endValues' | 'removeValue' | 'retire'> {
+): Pick<Registry, 'claims' | 'claimsOf' | 'namespaceClaims' | 'endValues' | 'removeValue' | 'retire'> {
   /** Bytes of the claims in memory: of the last full read, and of claims that were read again later. */
   const readBytes = { bytes: 0 };
   const keep = (bytes: number): void => {
@@ -39,6 +39,8 @@ export function createClaims(
       const claims = await readPages(pageOf('', ['$2', '$3', '$4'], SHORT_DIGEST), [instanceUid]);
       return claims.sort((one, other) => one.anchor - other.anchor || (one.scopeId < other.scopeId ? -1 : 1));
     },
+    namespaceClaims: (instanceUid) =>
+      readPages(pageOf(`join (select) as of_kind on c.kind = 'namespace'`, ['$2', '$3', '$4']), [instanceUid]),
     claimsOf: (instanceUid, aliases) => {
       const columns = [aliases.map(({ kind }) => kind), aliases.map(({ alias }) => alias)];
       const join = 'join unnest($2::text[], $3::text[]) as w (kind, alias) using (kind, alias)';

@@ -46,7 +46,11 @@ export function describeNamespaces(make: () => Promise<RegistryUnderTest>): void
       expect(new Set(await Promise.all(rivals.map((rival) => registry.putScope(rival))))).toEqual(new Set(['taken']));
       await workingKey('billing', hash('a'));
       expect((await find(hash('a')))?.scopes[1]).toEqual(write.policy);
-      expect((await claims()).filter(({ kind }) => kind === 'namespace')).toEqual([
+      await claim('ann@example.org', 'user');
+      await claim('research', 'team');
+      const listed = (await claims()).filter(({ kind }) => kind === 'namespace');
+      expect(await registry.namespaceClaims(INSTANCE.uid)).toEqual(listed);
+      expect(listed).toEqual([
         {
           scopeId: write.policy.scopeId,
           kind: 'namespace',
