@@ -138,9 +138,13 @@ export const listOf = <V extends z.ZodType>(items: V, max: number) =>
 const once = <S extends z.ZodArray>(list: S, key?: string): S =>
   list.superRefine((entries, { addIssue }) => {
     const values = key === undefined ? entries : entries.map((entry) => Reflect.get(entry as object, key));
+    const firsts = new Map<unknown, number>();
     for (const [index, value] of values.entries()) {
-      const first = values.indexOf(value);
-      if (first === index) continue;
+      const first = firsts.get(value);
+      if (first === undefined) {
+        firsts.set(value, index);
+        continue;
+      }
       const remedy = key === undefined ? 'remove one of the two' : `give each entry another ${key}`;
       addIssue({
         code: 'custom',

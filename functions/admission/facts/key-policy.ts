@@ -3,8 +3,11 @@
 import * as z from 'zod';
 import { listOf } from '#core/json/json.ts';
 import { toFieldSelector } from '#core/ports/cluster.ts';
+import { policyOfNamespace } from '#core/rules/key-policies.ts';
+import type { NamespaceLabels } from '#core/rules/label-selector.ts';
 import { AllowedNamespaces } from '#crds/kinds/allowed-namespaces.ts';
-import { KeyPolicies, type KeyPolicy } from '#crds/kinds/key-policy.ts';
+import { KeyPolicy } from '#crds/kinds/key-policy.ts';
+import { LabelSelector } from '#crds/kinds/label-selector.ts';
 import type { ConnectionRef } from '#crds/kinds/shared-fields.ts';
 import { teams, users } from '#crds/names/resources.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
@@ -18,15 +21,22 @@ export interface PolicyFacts {
   readonly blockedMessage: string | undefined;
 }
 
+/** Policies are read as far as they select: 64 of them may name 32,768 models. */
 const Access = z.object({
   allowedNamespaces: AllowedNamespaces.prefault({}),
-  keyPolicies: KeyPolicies.optional(),
+  keyPolicies: z.array(z.looseObject({ namespaceSelector: LabelSelector.optional() })).optional(),
   blockedMessage: z.string().optional(),
 });
 
 /** The fields of an instance that decide about objects of other namespaces; undefined: they cannot be read. */
 export const readAccess = (spec: unknown): z.output<typeof Access> | undefined =>
   Access.safeParse(isMap(spec) ? spec : {}).data;
+
+/** The policy of the namespace, whole; none if it is malformed, which the CRD does not let in. */
+export const readPolicy = (
+  { keyPolicies }: z.output<typeof Access>,
+  namespace: NamespaceLabels,
+): KeyPolicy | undefined => KeyPolicy.safeParse(policyOfNamespace(keyPolicies, namespace)).data;
 
 /** Where an object has its Team: it names one itself, or its User is in one. */
 export interface Membership {

@@ -6,7 +6,7 @@ import { keySecretName } from '#core/keys/object-names.ts';
 import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { allowsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { TakenAlias } from '#core/rules/conflicts.ts';
-import { policyNeedsLabels, policyOfNamespace } from '#core/rules/key-policies.ts';
+import { policyNeedsLabels } from '#core/rules/key-policies.ts';
 import type { Reference, ReferenceFacts } from '#core/rules/references.ts';
 import type { ConnectionRef } from '#crds/kinds/shared-fields.ts';
 import type { TeamSpec } from '#crds/kinds/team.ts';
@@ -28,7 +28,7 @@ import {
   servedModels,
   visitPage,
 } from './context.ts';
-import { findMembership, type Membership, type PolicyFacts, readAccess } from './key-policy.ts';
+import { findMembership, type Membership, type PolicyFacts, readAccess, readPolicy } from './key-policy.ts';
 
 /** Objects that are read to find the one that has an alias. */
 const MAX_HOLDERS = 20;
@@ -179,7 +179,7 @@ async function findInstance(
   return {
     served: servedModels(isMap(instance.spec) ? instance.spec : {}),
     isDeleted: instance.metadata.deletionTimestamp !== undefined,
-    policy: policyOfNamespace(keyPolicies, labelled),
+    policy: readPolicy(access, labelled),
     blockedMessage,
   };
 }

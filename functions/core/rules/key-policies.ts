@@ -85,25 +85,18 @@ const MAX_NAME = 60;
 
 function modelsOutside({ models }: PolicySubject, applied: AppliedPolicy): Finding<'PolicyViolated'>[] {
   const allowed = applied.policy.models ?? [];
-  if (allowed.length === 0) return [];
+  if (allowed.length === 0 || models.length === 0) return [];
   const isAllowed = new Set(allowed);
+  if (models.every((model) => isAllowed.has(model))) return [];
   const named = allowed.slice(0, MAX_NAMED).map((model) => JSON.stringify(cutText(model, MAX_NAME)));
   const more = allowed.length > MAX_NAMED ? `, and ${allowed.length - MAX_NAMED} more` : '';
   const message = `${subjectOf(applied)} does not allow this model; choose among ${named.join(', ')}${more}. ${whomToAsk(applied)}`;
-  return models.flatMap((value, index): Finding<'PolicyViolated'>[] =>
-    isAllowed.has(value)
+  return models.flatMap((value, index): Finding<'PolicyViolated'>[] => {
+    const path = `spec.models[${index}]`;
+    return isAllowed.has(value)
       ? []
-      : [
-          {
-            rule: 'PolicyViolated',
-            type: 'Unsupported value',
-            path: `spec.models[${index}]`,
-            value,
-            message,
-            effect: 'refuse',
-          },
-        ],
-  );
+      : [{ rule: 'PolicyViolated', type: 'Unsupported value', path, value, message, effect: 'refuse' }];
+  });
 }
 
 export const subjectOf = ({ policy, instance }: AppliedPolicy): string =>
