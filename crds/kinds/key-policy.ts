@@ -40,7 +40,7 @@ const budgetAndLimits = (whose: string, window: string) =>
 const REQUIRED_REFERENCES = ['teamRef', 'userRef'] as const;
 export type RequiredReference = (typeof REQUIRED_REFERENCES)[number];
 
-export const KeyPolicy = z.object({
+export const KeyPolicySpec = z.object({
   name: DnsLabel.describe('Names the policy in messages and in `status.policy` of a VirtualKey.'),
   namespaceSelector: LabelSelector.optional().describe(
     'Selects namespaces by their labels, that of the instance included. Absent or empty: all namespaces.',
@@ -75,6 +75,6 @@ export const KeyPolicy = z.object({
       'A further budget of each key, in addition to its own, and limits: of two limits the smaller applies. A new key begins with a full budget, so only `perNamespace` and `teamRef` bound what a namespace spends.',
     ),
 });
-export type KeyPolicy = z.output<typeof KeyPolicy>;
+export type KeyPolicySpec = z.output<typeof KeyPolicySpec>;
 
-export const KeyPolicies = listBy('name', KeyPolicy, 64);
+export const KeyPolicies = listBy('name', KeyPolicySpec, 64);

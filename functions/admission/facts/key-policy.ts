@@ -6,7 +6,7 @@ import { toFieldSelector } from '#core/ports/cluster.ts';
 import { policyOfNamespace } from '#core/rules/key-policies.ts';
 import type { NamespaceLabels } from '#core/rules/label-selector.ts';
 import { AllowedNamespaces } from '#crds/kinds/allowed-namespaces.ts';
-import { KeyPolicy } from '#crds/kinds/key-policy.ts';
+import { KeyPolicySpec } from '#crds/kinds/key-policy.ts';
 import { LabelSelector } from '#crds/kinds/label-selector.ts';
 import type { ConnectionRef } from '#crds/kinds/shared-fields.ts';
 import { teams, users } from '#crds/names/resources.ts';
@@ -16,7 +16,7 @@ import { belongsTo, type FactContext, INSTANCE_FIELD, isLive } from './context.t
 
 export interface PolicyFacts {
   /** The key policy of the object's namespace. */
-  readonly policy: KeyPolicy | undefined;
+  readonly policy: KeyPolicySpec | undefined;
   /** `spec.blockedMessage` of the instance. */
   readonly blockedMessage: string | undefined;
 }
@@ -36,7 +36,7 @@ export const readAccess = (spec: unknown): z.output<typeof Access> | undefined =
 export const readPolicy = (
   { keyPolicies }: z.output<typeof Access>,
   namespace: NamespaceLabels,
-): KeyPolicy | undefined => KeyPolicy.safeParse(policyOfNamespace(keyPolicies, namespace)).data;
+): KeyPolicySpec | undefined => KeyPolicySpec.safeParse(policyOfNamespace(keyPolicies, namespace)).data;
 
 /** Where an object has its Team: it names one itself, or its User is in one. */
 export interface Membership {

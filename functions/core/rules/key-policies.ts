@@ -1,11 +1,11 @@
 // The key policy of a namespace, the first of an instance's `keyPolicies` that selects it; and what keys lack under it.
-import type { KeyPolicy, RequiredReference } from '#crds/kinds/key-policy.ts';
+import type { KeyPolicySpec, RequiredReference } from '#crds/kinds/key-policy.ts';
 import { cutText } from '../json/text.ts';
 import type { Finding } from './finding.ts';
 import { type InstanceName, toPath } from './instance.ts';
 import { type NamespaceLabels, selects } from './label-selector.ts';
 
-type NamespaceSelection = Pick<KeyPolicy, 'namespaceSelector'>;
+type NamespaceSelection = Pick<KeyPolicySpec, 'namespaceSelector'>;
 
 /** The policy that applies to the keys of the namespace; a policy without a selector applies to every namespace. */
 export const policyOfNamespace = <P extends NamespaceSelection>(
@@ -26,7 +26,7 @@ export function policyNeedsLabels([first]: ReadonlyArray<NamespaceSelection> = [
  */
 export function modelsWithin(
   own: ReadonlyArray<string>,
-  policy: Pick<KeyPolicy, 'models'> | undefined,
+  policy: Pick<KeyPolicySpec, 'models'> | undefined,
 ): ReadonlyArray<string> | undefined {
   const allowed = policy?.models ?? [];
   if (allowed.length === 0) return own;
@@ -47,7 +47,7 @@ export interface PolicySubject {
 
 /** A policy with what its messages name. */
 export interface AppliedPolicy {
-  readonly policy: Pick<KeyPolicy, 'name' | 'require' | 'models'>;
+  readonly policy: Pick<KeyPolicySpec, 'name' | 'require' | 'models'>;
   readonly instance: InstanceName;
   /** `spec.blockedMessage` of the instance. */
   readonly blockedMessage: string | undefined;

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { KeyPolicy } from '#crds/kinds/key-policy.ts';
+import type { KeyPolicySpec } from '#crds/kinds/key-policy.ts';
 import { modelsWithin, policyNeedsLabels, policyOfNamespace } from '../rules/key-policies.ts';
 import type { NamespaceLabels } from '../rules/label-selector.ts';
 
 const research = { name: 'lab', labels: { tier: 'research', 'kubernetes.io/metadata.name': 'lab' } };
 const platform = { name: 'platform', labels: {} };
-const policies: ReadonlyArray<KeyPolicy> = [
+const policies: ReadonlyArray<KeyPolicySpec> = [
   { name: 'research', namespaceSelector: { matchLabels: { tier: 'research' } } },
   {
     name: 'own',
@@ -15,7 +15,7 @@ const policies: ReadonlyArray<KeyPolicy> = [
 ];
 
 describe('the policy of a namespace', () => {
-  test.each<[string, NamespaceLabels, ReadonlyArray<KeyPolicy> | undefined, string | undefined]>([
+  test.each<[string, NamespaceLabels, ReadonlyArray<KeyPolicySpec> | undefined, string | undefined]>([
     ['the first that matches, and no later one', research, policies, 'research'],
     ['the first that matches in another order', research, policies.toReversed(), 'labs'],
     ['that of a label which the namespace does not have', platform, policies, 'own'],

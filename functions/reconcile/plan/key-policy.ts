@@ -5,7 +5,7 @@ import type { MissingOwnerReason } from '#core/conditions/reasons.ts';
 import type { Finding } from '#core/rules/finding.ts';
 import { toText } from '#core/rules/finding.ts';
 import { type AppliedPolicy, modelsWithin, policyViolations, subjectOf } from '#core/rules/key-policies.ts';
-import type { KeyPolicy } from '#crds/kinds/key-policy.ts';
+import type { KeyPolicySpec } from '#crds/kinds/key-policy.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, event } from '../action.ts';
 import { type InstanceView, instancePathOf, type Problem, pathOf, teamAt } from '../world.ts';
@@ -25,7 +25,7 @@ type Violations = ReadonlyArray<Finding<typeof POLICY_VIOLATED>>;
 export function policyInForce(
   { metadata }: VirtualKey,
   instance: InstanceView,
-): (AppliedPolicy & { readonly policy: KeyPolicy }) | undefined | 'unknown' {
+): (AppliedPolicy & { readonly policy: KeyPolicySpec }) | undefined | 'unknown' {
   const name = namespaceClaim(instance, metadata.namespace)?.policy?.policyName;
   if (name === undefined) return undefined;
   const { spec, metadata: of } = instance.object;

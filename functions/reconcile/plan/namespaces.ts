@@ -6,7 +6,7 @@ import { digestOf } from '#core/ports/policy-digest.ts';
 import { type Claim, namespaceHolder } from '#core/ports/registry.ts';
 import { policyNeedsLabels, policyOfNamespace } from '#core/rules/key-policies.ts';
 import { referenceFound } from '#core/rules/references.ts';
-import type { KeyPolicy } from '#crds/kinds/key-policy.ts';
+import type { KeyPolicySpec } from '#crds/kinds/key-policy.ts';
 import type { Action } from '../action.ts';
 import { differingMembers, sameJson } from '../json.ts';
 import { budgetOf, policyLimitsOf, renewedBudget } from '../key/budget.ts';
@@ -134,7 +134,7 @@ function policyFor(
  * a larger `sinceGeneration` than all before it: the labels of a namespace decide too, which no generation counts.
  */
 function budgetsOf(
-  { perNamespace, perKey }: Pick<KeyPolicy, 'perNamespace' | 'perKey'> = {},
+  { perNamespace, perKey }: Pick<KeyPolicySpec, 'perNamespace' | 'perKey'> = {},
   before: Claim['policy'],
   instanceGeneration: number,
 ): Pick<NamespacePolicy, 'budget' | 'limits' | 'perKey' | 'lastSince'> {
@@ -155,7 +155,7 @@ function budgetsOf(
 
 /** The Team of a key policy. `unknown`: its claim is written later in this run, or it cannot be read in this run. */
 type PolicyTeam = { readonly scopeIds: ReadonlyArray<ScopeId>; readonly missing?: string } | 'unknown';
-type Teams = (keyPolicy: KeyPolicy | undefined) => PolicyTeam;
+type Teams = (keyPolicy: KeyPolicySpec | undefined) => PolicyTeam;
 
 const NO_TEAM: PolicyTeam = { scopeIds: [] };
 
