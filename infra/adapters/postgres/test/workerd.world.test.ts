@@ -20,6 +20,8 @@ export default {
       const [kind, alias, holder, scopeId] = ['key', 'billing', { uid: 'u', namespace: 'n', name: 'k' }, '00000000-0000-4000-8000-000000000001'];
       const policy = { scopeId, kind, name: alias, blocked: false, models: [], anchor: 0, object: { namespace: 'n', name: 'k' }, chargedScopeIds: [] };
       const outcome = await database.putScope({ instanceUid: 'i', kind, alias, holder, policy, generation: 1, value: { hash: 'a'.repeat(64) } });
+      const of = { scopeId: '00000000-0000-4000-8000-000000000002', kind: 'namespace', name: 'n', of: 'n/m', blocked: false, models: [], anchor: 0, chargedScopeIds: [] };
+      await database.putScope({ instanceUid: 'i', kind: 'namespace', alias: 'n', holder: { uid: 'namespace', namespace: 'n', name: 'n' }, policy: of, generation: 1 });
       const window = { start: 0, end: 4e12 };
       const tokens = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
       const entry = { id, kind: 'settled', scopeWindows: [{ scopeId, window }], cost: 10n ** 17n + 1n, tokens, model: 'm', identifier: 'i', estimated: false, settledAt: 1 };
