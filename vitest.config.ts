@@ -47,7 +47,7 @@ const SUITES: ReadonlyArray<Suite> = [
     name: 'campaigns',
     when: 'TEST_CAMPAIGNS',
     files: [
-      'test/ledger/{schedules,many-instances,single-faults,engines}.world.test.ts',
+      'test/ledger/{schedules,many-instances,single-faults,engines,quota}.world.test.ts',
       'test/{e2e/faults,e2e/walk-engines,e2e/ends,admission/memory}.world.test.ts',
       'test/reconcile/laws/*.world.test.ts',
       'test/hostile/*.world.test.ts',

@@ -162,7 +162,7 @@ const FAULTS = {
 };
 
 /** Faults one after the other; a quarter of them right after the end of the previous one. */
-async function strike(harness: Harness, next: () => number, millis: number): Promise<string[]> {
+export async function strike(harness: Harness, next: () => number, millis: number): Promise<string[]> {
   const struck: string[] = [];
   const faults = [...FAULTS[harness.kind], ...(harness.replicated === undefined ? [] : OF_STANDBYS)];
   for (const until = Date.now() + millis; Date.now() < until; ) {

@@ -11,7 +11,8 @@ import type { Snapshot } from '#core/models/snapshot.ts';
 import { type DatabaseConnection, type RedisAddress, toServerText } from '#core/ports/backends.ts';
 import type { CounterStore } from '#core/ports/counter-store.ts';
 import type { LedgerDatabase } from '#core/ports/ledger-database.ts';
-import type { KeyPolicy } from '#core/ports/policy.ts';
+import type { KeyPolicy, NamespacePolicy } from '#core/ports/policy.ts';
+import { namespaceHolder, type ScopeWrite } from '#core/ports/registry.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
 import { type Child, startChild } from '../../support/child.ts';
 import { startPgBouncer } from '../../support/pgbouncer.ts';
@@ -38,6 +39,8 @@ export interface Key {
   readonly value: string;
   readonly scopeId: string;
   readonly limit: bigint;
+  /** The write that made it. */
+  readonly write: ScopeWrite & { readonly policy: KeyPolicy };
 }
 
 export interface Harness {
@@ -148,10 +151,40 @@ export async function startHarness(
   };
 }
 
+/** Writes the row of a namespace, unless it is there. Returns its policy. */
+export async function putNamespace(
+  database: Harness['database'],
+  instanceUid: string,
+  name = 'default',
+  more: Partial<NamespacePolicy> = {},
+): Promise<NamespacePolicy> {
+  const policy: NamespacePolicy = {
+    scopeId: randomUUID(),
+    kind: 'namespace',
+    name,
+    of: 'default/faults',
+    blocked: false,
+    models: [],
+    anchor: Math.floor(Date.now() / 1000) * 1000,
+    chargedScopeIds: [],
+    ...more,
+  };
+  const write = { instanceUid, kind: 'namespace', alias: name, holder: namespaceHolder(name), generation: 1 } as const;
+  await database.putScope({ ...write, policy });
+  return policy;
+}
+
 /** A key in the database of this instance, with this limit. */
-export async function makeKey(database: Harness['database'], uid: string, at: number, limit: bigint): Promise<Key> {
+export async function makeKey(
+  database: Harness['database'],
+  uid: string,
+  at: number,
+  limit: bigint,
+  namespace = 'default',
+): Promise<Key> {
+  await putNamespace(database, uid, namespace);
   const value = toKeyValue(randomBytes(32));
-  const holder = { uid: randomUUID(), namespace: 'default', name: `key-${at}` };
+  const holder = { uid: randomUUID(), namespace, name: `key-${at}` };
   const [kind, alias, scopeId] = ['key' as const, holder.name, randomUUID()];
   const policy: KeyPolicy = {
     scopeId,
@@ -167,7 +200,7 @@ export async function makeKey(database: Harness['database'], uid: string, at: nu
   const hash = createHash('sha256').update(value).digest('hex');
   const write = { instanceUid: uid, kind, alias, holder, policy, generation: 1, value: { hash } };
   if ((await database.putScope(write)) !== 'written') throw new Error('the alias was taken');
-  return { value, scopeId, limit };
+  return { value, scopeId, limit, write };
 }
 
 type Environment = Readonly<Record<string, string>>;

@@ -19,7 +19,7 @@ export interface Verification {
 }
 
 /** More than any request here can reserve: a token per byte of its text, and 40 tokens of output. */
-const MAX_RESERVATION = 200n * PRICE.input + 40n * PRICE.output;
+export const MAX_RESERVATION = 200n * PRICE.input + 40n * PRICE.output;
 /**
  * Ledger rows of an id that are right: the settlement of a request; or the charge of an account, taken back by its
  * process. A Worker has no disk, and takes nothing back.
@@ -71,7 +71,7 @@ const costOf =
     return size === undefined ? 0n : BigInt(size.input) * PRICE.input + BigInt(size.output) * PRICE.output;
   };
 
-const BY_LEDGER_ROW = `select scope_id, sum(cost)::text as cost
+export const BY_LEDGER_ROW = `select scope_id, sum(cost)::text as cost
   from gateway_operator.ledger_row r join gateway_operator.ledger_set s on s.id = r.set_id, unnest(scope_ids) as scope_id
   group by scope_id order by scope_id`;
 const BY_HOUR = `select scope_id, sum(amount)::text as cost from gateway_operator.hour_sum group by scope_id order by scope_id`;
