@@ -1,4 +1,5 @@
 // Steps of clients: each sends one request, and ends its reservation once.
+import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Option } from './choice.ts';
 import { costOf, type Execution, type Request, streamedCostOf } from './execution.ts';
 import { verifyAdmission } from './exposure.ts';
@@ -44,6 +45,7 @@ function ask(execution: Execution, request: Request, gateway: Gateway | undefine
   if (isStale) excused.add(request);
   if (gateway === undefined) return;
   const { amount, minAmount = amount, name } = request;
+  request.scopes = withJoined(execution, request);
   const of = request.scopes.flatMap((scope) => scopes[scope] ?? []);
   request.limits = new Map(of.map(({ scopeId, budget }) => [scopeId, BigInt(budget?.limit ?? 0)]));
   for (const [scopeId, limit] of request.limits) gateway.limits.set(scopeId, limit);
@@ -57,6 +59,19 @@ function ask(execution: Execution, request: Request, gateway: Gateway | undefine
     if (request.grow === undefined) stream(request);
   });
 }
+
+/** The scopes of the request, with the one that has joined another one of them by now. */
+function withJoined(execution: Execution, { scopes }: Request): ReadonlyArray<number> {
+  const { scenario, shared, startedAt } = execution;
+  const { joinsAfter = Number.POSITIVE_INFINITY, limits } = scenario;
+  const [joined, last] = [limits.length - 2, limits.length - 1];
+  if (shared.simulation.now() < startedAt + joinsAfter || !scopes.includes(joined)) return scopes;
+  const before = shared.database.ledgerRows().filter((row) => isChargedTo(row, `scope-${joined}`));
+  execution.spentBeforeJoin ??= before.reduce((all, { cost }) => all + cost, 0n);
+  return [...scopes, last];
+}
+
+const isChargedTo = ({ scopeWindows }: LedgerRow, scopeId: string) => scopeWindows.some((of) => of.scopeId === scopeId);
 
 /** A first attempt has broken: another one begins when the reservation has grown, or cannot grow. */
 function enlarge(execution: Execution, request: Request, by: bigint): void {

@@ -51,6 +51,11 @@ export type Fault =
 
 export interface Scenario {
   readonly limits: ReadonlyArray<bigint>;
+  /**
+   * The last scope joins the one before it: requests that are asked later and charged to that one are charged to it too,
+   * and it counts what that one has spent before. Absent: it is like the others.
+   */
+  readonly joinsAfter?: Millis | undefined;
   readonly plannedRequests: ReadonlyArray<PlannedRequest>;
   readonly gateways: number;
   /** When the window of the first scope ends, after the gateways have started; absent: not in this schedule. */
@@ -61,6 +66,7 @@ export interface Scenario {
 
 export interface Request extends PlannedRequest {
   readonly name: string;
+  scopes: ReadonlyArray<number>;
   state: 'new' | 'asked' | 'reserved' | 'growing' | 'refused' | 'unavailable' | 'ending' | 'settled' | 'released';
   gateway: Gateway | undefined;
   reservation: Reservation | undefined;
@@ -81,6 +87,8 @@ export interface Execution {
   /** The current policies. */
   scopes: ReadonlyArray<ScopePolicy>;
   readonly requests: ReadonlyArray<Request>;
+  /** What PostgreSQL had of the scope that the last one joins, when the first request was charged to both. */
+  spentBeforeJoin: bigint | undefined;
   /** All processes, dead ones included. */
   readonly gateways: Gateway[];
   readonly faultCounts: Map<Fault, number>;

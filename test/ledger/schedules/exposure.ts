@@ -1,5 +1,5 @@
 // The minimum that a counter owes at an instant. The law of admission: it never exceeds a limit (LEDGER 1).
-import type { ScopeWindow } from '#core/ports/policy.ts';
+import { counterKey, type ScopeWindow } from '#core/ports/policy.ts';
 import {
   costOf,
   type Execution,
@@ -26,7 +26,7 @@ export function verifyAdmission(
     const limit = known.reduce((high, one) => (one > high ? one : high)) + allowanceOf(execution, charge);
     const owed = execution.requests.reduce(
       (all, each) => (isIn(each, charge) ? all + owedOf(execution, each) : all),
-      0n,
+      execution.shared.database.countedSpend.get(counterKey(charge)) ?? 0n,
     );
     if (owed > limit && sizeOf(request) > 0n)
       execution.wrong.push(`${request.name} was admitted in ${charge.scopeId}, where ${owed} are owed of ${limit}`);

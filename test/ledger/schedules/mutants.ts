@@ -320,6 +320,17 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     ],
   },
   {
+    name: 'a budget per key that does not count what was spent before',
+    from: 1_000_000,
+    edits: [
+      {
+        file: `${CORE}/counter-loading.ts`,
+        line: 'if (derived.length > 0) await database.countFirst(derived);',
+        becomes: '',
+      },
+    ],
+  },
+  {
     name: 'a window that begins without limits',
     edits: [{ file: `${CORE}/wait-queue.ts`, line: 'state.limit = limit;', becomes: ';' }],
   },

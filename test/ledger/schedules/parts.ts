@@ -4,6 +4,7 @@ import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import type { CounterStore } from '#core/ports/counter-store.ts';
 import type { Epochs } from '#core/ports/epochs.ts';
 import type { Millis } from '#core/ports/money.ts';
+import { counterKey } from '#core/ports/policy.ts';
 import { createMemoryEpochs } from '../../doubles/epochs.ts';
 import { createMemoryLedgerDatabase, type MemoryLedgerDatabase } from '../../doubles/ledger-database.ts';
 import { createMemoryLedgerRows, type MemoryLedgerRows } from '../../doubles/ledger-rows.ts';
@@ -97,6 +98,8 @@ export interface SharedDatabase {
   isOpen(): boolean;
   /** The epoch that each process has joined. */
   readonly joinedEpochs: ReadonlyMap<string, number>;
+  /** What counters had spent when they were counted for the first time, by `counterKey`. */
+  readonly countedSpend: ReadonlyMap<string, bigint>;
 }
 
 /** `onOpen`: an epoch is open. */
@@ -104,11 +107,21 @@ export function createSharedDatabase(now: () => Millis, onOpen: (epoch: number) 
   const ledgerRows = createMemoryLedgerRows();
   const epochs = createMemoryEpochs({ clock: { now } });
   const joinedEpochs = new Map<string, number>();
+  const countedSpend = new Map<string, bigint>();
+  const database = createMemoryLedgerDatabase({ epochs, ledgerRows });
   return {
     joinedEpochs,
+    countedSpend,
     ledgerRows: ledgerRows.all,
     isOpen: () => epochs.current().isOpen,
-    database: createMemoryLedgerDatabase({ epochs, ledgerRows }),
+    database: {
+      ...database,
+      async countFirst(counters) {
+        await database.countFirst(counters);
+        const sums = await database.sums(counters);
+        for (const sum of sums) if (!countedSpend.has(counterKey(sum))) countedSpend.set(counterKey(sum), sum.spent);
+      },
+    },
     epochs: {
       ...epochs,
       heartbeat(process, epoch) {

@@ -84,6 +84,7 @@ function begin(scenario: Scenario): Execution {
     shared,
     requests,
     gateways,
+    spentBeforeJoin: undefined,
     faultCounts: new Map(),
     isStale: false,
     isLast: false,
@@ -92,7 +93,10 @@ function begin(scenario: Scenario): Execution {
     vanished: new Set(),
     lastStepAt: simulation.now(),
     startedAt: simulation.now(),
-    scopes: scenario.limits.map((limit, at) => scopeOf(`scope-${at}`, limit, at === 0 ? scenario.edge : undefined)),
+    scopes: scenario.limits.map((limit, at) => ({
+      ...scopeOf(`scope-${at}`, limit, at === 0 ? scenario.edge : undefined),
+      ...(scenario.joinsAfter !== undefined && at === scenario.limits.length - 1 && { countedFrom: `scope-${at - 1}` }),
+    })),
   };
   return execution;
 }

@@ -51,6 +51,9 @@ export function scenarioOf(seed: number): Scenario {
   // The last scope is wide, others now and then: there escrow is got ahead of requests.
   const limitOf = (max: number): bigint => BigInt(next() < 0.2 ? 100 + below(200) : 5 + below(max));
   const limits = [limitOf(9), limitOf(7), BigInt(100 + below(200))];
+  // A scope of each second of the later seeds is the budget that a key policy gives a key, after some requests.
+  const joins = seed >= 1_000_000 && seed % 2 === 0 ? random(seed ^ 0xd13) : undefined;
+  const joined = joins && { limit: BigInt(6 + Math.floor(joins() * 20)), joinsAfter: Math.floor(joins() * 2000) };
   const plannedRequests = Array.from({ length: 3 + below(6) }, (): PlannedRequest => {
     // Some requests want nearly all of it, some nothing.
     const isLarge = next() < 0.08;
@@ -76,7 +79,9 @@ export function scenarioOf(seed: number): Scenario {
   }
   // Processes of every seventh scenario make an error of their own.
   if (seed % 7 === 3) faults.error = 1 + (seed % 2);
-  return { limits, gateways: 1 + below(2), plannedRequests, faults, edge: next() < 0.2 ? below(600) : undefined };
+  const scenario = { gateways: 1 + below(2), plannedRequests, faults, edge: next() < 0.2 ? below(600) : undefined };
+  if (joined === undefined) return { ...scenario, limits };
+  return { ...scenario, limits: [...limits, joined.limit], joinsAfter: joined.joinsAfter };
 }
 
 const pick = <const T>(of: readonly [T, ...T[]], below: (max: number) => number): T => of[below(of.length)] ?? of[0];

@@ -145,16 +145,20 @@ async function verifyCounters(execution: Execution): Promise<string[]> {
   const shown = await shared.store.counterStore.read(all);
   return all.flatMap((of, at) => {
     const wrong: string[] = [];
-    const charged = sum(
-      rows.filter(({ scopeWindows }) => scopeWindows.some((each) => counterKey(each) === counterKey(of))),
-    );
+    const counted = shared.database.countedSpend.get(counterKey(of)) ?? 0n;
+    const ofRows = rows.filter(({ scopeWindows }) => scopeWindows.some((each) => counterKey(each) === counterKey(of)));
+    const charged = counted + sum(ofRows);
     const { spent = charged, escrowOfAll = 0n } = shown[at] ?? {};
     if (sums[at]?.spent !== charged)
       wrong.push(`${of.scopeId}: ledger rows are ${charged}, their sum is ${sums[at]?.spent}`);
     if (spent !== charged) wrong.push(`${of.scopeId}: the counter shows ${spent}, ledger rows are ${charged}`);
+    const isJoined =
+      ofRows.length > 0 && scopes.some((one) => one.scopeId === of.scopeId && one.countedFrom !== undefined);
+    if (isJoined && counted < (execution.spentBeforeJoin ?? 0n))
+      wrong.push(`${of.scopeId}: ${counted} were counted of ${execution.spentBeforeJoin} that were spent before`);
     if (escrowOfAll !== 0n) wrong.push(`${of.scopeId}: ${escrowOfAll} are reserved for nothing`);
     const limit = scenario.limits[scopes.findIndex(({ scopeId }) => scopeId === of.scopeId)] ?? 0n;
-    const allowed = limit + allowanceOf(execution, of);
+    const allowed = (counted > limit ? counted : limit) + allowanceOf(execution, of);
     if (charged > allowed) wrong.push(`${of.scopeId}: ${charged} were spent of ${limit} (${allowed} at most)`);
     return wrong;
   });
@@ -187,6 +191,8 @@ async function verifyHeadroom(execution: Execution, calm: (millis: Millis) => Pr
   if (gateway === undefined) return ['no process lives'];
   const wrong: string[] = [];
   for (const scope of scopes) {
+    if (scope.countedFrom !== undefined)
+      await shared.database.database.countFirst([{ ...counterOf(execution, scope), from: scope.countedFrom }]);
     const [spend] = await shared.database.database.sums([counterOf(execution, scope)]);
     const left = BigInt(scope.budget?.limit ?? 0) - (spend?.spent ?? 0n);
     if (left <= 0n) continue;
