@@ -88,7 +88,10 @@ export async function putNamespaces({ deps, memory, target }: RunContext): Promi
       }),
     );
   } catch (error) {
-    deps.log.warn('cannot write the rows of namespaces first', { instance: pathOf(target), why: reasonOf(error) });
+    deps.log.warn('cannot write the key policies of an instance before its VirtualKeys are read', {
+      instance: pathOf(target),
+      why: reasonOf(error),
+    });
   }
 }
 

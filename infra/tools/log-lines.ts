@@ -113,6 +113,8 @@ export const WHEN: Readonly<Record<string, string>> = {
     'PostgreSQL refused or did not answer when a resync added the usage of new batches to that of their days. Reports have all usage even so. The next resync continues',
   'a file of the archive lacks ledger rows; it is written again, and its day stays in PostgreSQL':
     'Before a day is dropped, its files are read back. This file is missing, damaged or another one: check who writes to the folder of [the archive](../operate/archive.md)',
+  'cannot write the key policies of an instance before its VirtualKeys are read':
+    'An edit of an instance is first written for each namespace, so that it is in force in seconds; this failed. The run that follows writes it again, after it has read all VirtualKeys',
   'cannot write days of ledger rows to the archive; they stay in PostgreSQL':
     '[The archive](../operate/archive.md) refused or did not answer, or PostgreSQL did; `why` has what to check. No day is dropped meanwhile. The next resync continues',
   'the archive ended with an error (our error)':
