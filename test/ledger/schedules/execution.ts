@@ -52,7 +52,7 @@ export type Fault =
 export interface Scenario {
   readonly limits: ReadonlyArray<bigint>;
   /**
-   * The last scope joins the one before it: requests that are asked later and charged to that one are charged to it too,
+   * The last scope joins the previous scope: later requests that are charged to the previous scope are charged to it too,
    * and it counts what that one has spent before. Absent: it is like the others.
    */
   readonly joinsAfter?: Millis | undefined;
