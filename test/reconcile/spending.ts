@@ -1,6 +1,7 @@
 // How does a test spend what a key, user or team has? By one entry, as a gateway books it.
+import { createHash } from 'node:crypto';
 import { parseMoney } from '#core/money/money.ts';
-import { budgetedScopes, windowOf } from '../../functions/reconcile/key/budget.ts';
+import { budgetedScopes, perKeyScope, windowOf } from '../../functions/reconcile/key/budget.ts';
 import type { Database } from './databases.ts';
 
 export interface SpendingKey {
@@ -18,10 +19,16 @@ export async function book(
   database: Database,
   { instanceUid, alias, dollars, model, now }: SpendingKey,
 ): Promise<void> {
-  const claim = (await database.claims(instanceUid)).find((one) => one.alias === alias);
+  const claims = await database.claims(instanceUid);
+  const claim = claims.find((one) => one.alias === alias);
   if (claim?.policy?.budget === undefined) throw new Error(`${alias} has no budget to spend from`);
   const charged = budgetedScopes(claim).filter((scope) => scope.model === undefined || scope.model === model);
-  const scopeWindows = charged.map(({ scopeId, budget }) => ({ scopeId, window: windowOf(budget, claim.anchor, now) }));
+  const namespace = claims.find((one) => one.kind === 'namespace' && one.alias === claim.holder.namespace);
+  const ofKey = claim.kind === 'key' ? perKeyScope(claim, namespace, sha256) : undefined;
+  const scopeWindows = [...charged, ...(ofKey === undefined ? [] : [ofKey])].map(({ scopeId, budget }) => ({
+    scopeId,
+    window: windowOf(budget, claim.anchor, now),
+  }));
   await database.book(instanceUid, [
     {
       id: uuidv7(now),
@@ -36,6 +43,8 @@ export async function book(
     },
   ]);
 }
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 let entries = 0;
 function uuidv7(time: number): string {

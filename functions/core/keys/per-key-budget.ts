@@ -1,7 +1,7 @@
 // A further budget and limits of each key of a namespace (`perKey` of a key policy). The row of the namespace has them for
 // all of its keys, so that an edit writes no key.
 import type { Hash } from '../ports/platform.ts';
-import type { Budget, KeyRecord, NamespacePolicy, ScopePolicy, SpecRateLimits } from '../ports/policy.ts';
+import type { Budget, KeyRecord, NamespacePolicy, ScopeId, ScopePolicy, SpecRateLimits } from '../ports/policy.ts';
 import { RATE_ROWS } from '../ports/rates.ts';
 import { derivedScopeId } from './further-budgets.ts';
 
@@ -16,21 +16,14 @@ export function withPerKey(record: KeyRecord, hash: Hash): KeyRecord {
   return { ...record, key, scopes: [key, ...others, ...ofKey] };
 }
 
-/**
- * The scope of the budget. Its id changes if requests of the key may not have been charged to it for a while: then its
- * window is counted again from all that the key has spent (`countedFrom`). `sinceGeneration` grows whenever the budget
- * comes back or has another window, and the holder changes whenever another VirtualKey adopts the key, possibly after a
- * time in another namespace.
- */
 function toScope(
   { key, holderUid }: KeyRecord,
   namespace: NamespacePolicy,
   { budget, hash }: { readonly budget: Budget; readonly hash: Hash },
 ): ScopePolicy {
-  const { sinceGeneration = 0, ...window } = budget;
-  const source = [namespace.scopeId, key.scopeId, holderUid, sinceGeneration, window.duration, window.alignment];
+  const { sinceGeneration: _, ...window } = budget;
   return {
-    scopeId: derivedScopeId(hash, `policy scope\n${source.join('\n')}`),
+    scopeId: perKeyScopeId(hash, { namespace: namespace.scopeId, key: key.scopeId, holderUid, budget }),
     kind: 'key',
     name: key.name,
     blocked: false,
@@ -39,6 +32,26 @@ function toScope(
     anchor: key.anchor,
     countedFrom: key.scopeId,
   };
+}
+
+/** What the scope of the budget belongs to. */
+interface PerKeyOwner {
+  readonly namespace: ScopeId;
+  readonly key: ScopeId;
+  readonly holderUid: string;
+  readonly budget: Budget;
+}
+
+/**
+ * The id of the scope of the budget. It changes if requests of the key may not have been charged to it for a while: then its
+ * window is counted again from all that the key has spent (`countedFrom`). `sinceGeneration` grows whenever the budget
+ * comes back or has another window, and the holder changes whenever another VirtualKey adopts the key, possibly after a
+ * time in another namespace.
+ */
+export function perKeyScopeId(hash: Hash, { namespace, key, holderUid, budget }: PerKeyOwner): ScopeId {
+  const { sinceGeneration = 0, duration, alignment } = budget;
+  const source = [namespace, key, holderUid, sinceGeneration, duration, alignment];
+  return derivedScopeId(hash, `policy scope\n${source.join('\n')}`);
 }
 
 function smallerOf(own: SpecRateLimits, other: SpecRateLimits): SpecRateLimits {

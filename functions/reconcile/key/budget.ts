@@ -1,9 +1,11 @@
 // Budgets of a scope object, their windows, and the spend in each.
 import { toTimestamp } from '#core/conditions/conditions.ts';
 import { ownMember } from '#core/json/json.ts';
+import { perKeyScopeId } from '#core/keys/per-key-budget.ts';
 import { formatMoney, parseMoney } from '#core/money/money.ts';
 import { windowAt } from '#core/money/window.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
+import type { Hash } from '#core/ports/platform.ts';
 import type { Budget, KeyPolicy, ScopeId, SpecRateLimits } from '#core/ports/policy.ts';
 import { RATE_ROWS } from '#core/ports/rates.ts';
 import type { Claim } from '#core/ports/registry.ts';
@@ -89,6 +91,18 @@ export function budgetedScopes({
     budget: { ...budget, alignment },
   }));
   return [{ scopeId: own, budget: ownBudget }, ...further];
+}
+
+/**
+ * The budget that the key policy of its namespace gives a VirtualKey (`perKey`). Its sum is in the database from the
+ * first request on that a gateway has served under it.
+ */
+export function perKeyScope(key: Claim, namespace: Claim | undefined, hash: Hash): BudgetedScope | undefined {
+  const budget = namespace?.policy?.perKey?.budget;
+  if (namespace === undefined || budget === undefined) return undefined;
+  const owner = { namespace: namespace.scopeId, key: key.scopeId, holderUid: key.holder.uid, budget };
+  const { sinceGeneration: _, ...window } = budget;
+  return { scopeId: perKeyScopeId(hash, owner), budget: window };
 }
 
 export interface Spend {

@@ -11,9 +11,10 @@ import {
 } from '#core/ports/backends.ts';
 import type { LedgerReader } from '#core/ports/ledger-rows.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
+import type { Hash } from '#core/ports/platform.ts';
 import type { Alias, Claim } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
-import { budgetedScopes, windowOf } from '../key/budget.ts';
+import { budgetedScopes, perKeyScope, windowOf } from '../key/budget.ts';
 import type { DatabaseLink } from '../memory.ts';
 import { claimKey, type InstanceView, type Path, type Problem, pathOf, retainedSecret, sumKey } from '../world.ts';
 import type { Observation, ObserveContext } from './context.ts';
@@ -47,7 +48,8 @@ export async function reachDatabase(
     // A trigger does not wait for the counters of an instance, of which there may be a hundred thousand: an edit is in
     // force first, and the spend in status may lack requests that are settled but not yet booked.
     if (claims.size > 0 && context.all.complete === 'all') await flush(context, metadata, connections);
-    const sums = await readSums(registry, claims.values(), now);
+    const claimOfNamespace = (name: string) => claims.get(claimKey('namespace', name));
+    const sums = await readSums(registry, claims.values(), { now, hash: deps.hash, claimOfNamespace });
     const { store } = connections;
     memory.instances.set(uid, {
       database: connection,
@@ -127,11 +129,24 @@ async function flush(
   }
 }
 
+interface SumContext {
+  readonly now: Millis;
+  readonly hash: Hash;
+  readonly claimOfNamespace: (name: string) => Claim | undefined;
+}
+
 /** The spend of these claims' scopes in their current windows, by the policies in force: one query for all of them. */
-async function readSums(database: LedgerReader, claims: Iterable<Claim>, now: Millis): Promise<Map<string, Nano>> {
-  const windows = [...claims].flatMap((claim) =>
-    budgetedScopes(claim).map(({ scopeId, budget }) => ({ scopeId, window: windowOf(budget, claim.anchor, now) })),
-  );
+async function readSums(
+  database: LedgerReader,
+  claims: Iterable<Claim>,
+  { now, hash, claimOfNamespace }: SumContext,
+): Promise<Map<string, Nano>> {
+  const windows = [...claims].flatMap((claim) => {
+    const namespace = claim.kind === 'key' ? claimOfNamespace(claim.holder.namespace) : undefined;
+    return [...budgetedScopes(claim), perKeyScope(claim, namespace, hash)].flatMap((scope) =>
+      scope === undefined ? [] : { scopeId: scope.scopeId, window: windowOf(scope.budget, claim.anchor, now) },
+    );
+  });
   const sums = windows.length === 0 ? [] : await database.sums(windows);
   const spent = sums.filter((sum) => sum.spent !== 0n);
   return new Map(spent.map(({ scopeId, window, spent: amount }) => [sumKey(scopeId, window), amount]));
@@ -139,7 +154,7 @@ async function readSums(database: LedgerReader, claims: Iterable<Claim>, now: Mi
 
 /** Reads again the rows of some aliases in the databases of instances. */
 export async function observeClaims(
-  { now }: ObserveContext,
+  { now, deps }: ObserveContext,
   { world, links }: Observation,
   touched: ReadonlyArray<Alias & { readonly instance: Path }>,
 ): Promise<void> {
@@ -150,7 +165,9 @@ export async function observeClaims(
     const aliasesToRead = new Map(aliases.map((one) => [claimKey(one.kind, one.alias), one]));
     try {
       const found = await link.registry.claimsOf(link.uid, [...aliasesToRead.values()]);
-      const spent = await readSums(link.registry, found, now);
+      const namespaces = new Map(found.flatMap((one) => (one.kind === 'namespace' ? [[one.alias, one]] : [])));
+      const claimOfNamespace = (name: string) => namespaces.get(name) ?? view.claims.get(claimKey('namespace', name));
+      const spent = await readSums(link.registry, found, { now, hash: deps.hash, claimOfNamespace });
       // Written in place: there may be a hundred thousand claims, and only observing writes them.
       const [claims, sums] = [view.claims as Map<string, Claim>, view.sums as Map<string, Nano>];
       for (const key of aliasesToRead.keys()) claims.delete(key);

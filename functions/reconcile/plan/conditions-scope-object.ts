@@ -32,7 +32,7 @@ import { toReferred } from './charged-scopes.ts';
 import type { InstanceConditions } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { scopeObjectDeletionMessage } from './deletion.ts';
-import { allowedModels, policyTeam, whyNoModelAllowed, whyNoPolicyTeam } from './key-policy.ts';
+import { allowedModels, policyTeam, whyNoModelAllowed, whyNoPolicyTeam, whyPerKeyExceeded } from './key-policy.ts';
 import { whyNoNamespace } from './namespaces.ts';
 import { ownedKeyOf } from './owned-key.ts';
 import { blockersOf, unprovenSecret } from './scope-object.ts';
@@ -102,6 +102,7 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
     // The budgets of the VirtualKey, its User and its Teams are not spent.
     whyExceeded(key, 'this VirtualKey has', own, now),
     spent.find(({ model }) => model === undefined),
+    whyPerKeyExceeded(key, own, context),
     ...charged.map((scope) => whyExceeded(scope.object, `${titleOf(scope.object)} has`, scope, now)),
     // At least one model has budget of its own left, at least one is allowed by the key policy of the namespace, and at
     // least one is served. `ModelsReady` and `PolicyMet` report single models.

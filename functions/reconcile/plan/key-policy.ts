@@ -1,14 +1,16 @@
 // A VirtualKey under the key policy of its namespace: the policy in force, what the VirtualKey lacks, and its event.
 
-import type { ConditionState } from '#core/conditions/conditions.ts';
+import { type ConditionState, toTimestamp } from '#core/conditions/conditions.ts';
 import type { MissingOwnerReason } from '#core/conditions/reasons.ts';
+import { formatMoney } from '#core/money/money.ts';
 import type { Finding } from '#core/rules/finding.ts';
 import { toText } from '#core/rules/finding.ts';
 import { type AppliedPolicy, modelsWithin, policyViolations, subjectOf } from '#core/rules/key-policies.ts';
 import type { KeyPolicySpec } from '#crds/kinds/key-policy.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, event } from '../action.ts';
-import { type InstanceView, instancePathOf, type Problem, pathOf, teamAt } from '../world.ts';
+import { perKeyScope, windowOf } from '../key/budget.ts';
+import { type InstanceView, instancePathOf, type OwnClaim, type Problem, pathOf, sumKey, teamAt } from '../world.ts';
 import type { ChargedScope } from './charged-scopes.ts';
 import type { PlanContext } from './context.ts';
 import { namespaceClaim } from './namespaces.ts';
@@ -108,6 +110,24 @@ export function policyTeam(
   const team = teamAt(world, pathOf({ namespace: instance.object.metadata.namespace, name }));
   const own = team && instancePathOf(team) === pathOf(instance.object.metadata) ? ownClaim(team) : undefined;
   return team && own && { object: team, ...own };
+}
+
+/** The budget that the policy gives each key is spent. */
+export function whyPerKeyExceeded(
+  { metadata }: VirtualKey,
+  { claim, instance }: OwnClaim,
+  { now, hash }: PlanContext,
+): Problem<'BudgetExceeded'> | undefined {
+  const namespace = namespaceClaim(instance, metadata.namespace);
+  const scope = perKeyScope(claim, namespace, hash);
+  if (scope === undefined) return undefined;
+  const window = windowOf(scope.budget, claim.anchor, now);
+  const spent = instance.sums.get(sumKey(scope.scopeId, window)) ?? 0n;
+  const limit = BigInt(scope.budget.limit);
+  if (spent < limit) return undefined;
+  const of = `perKey of key policy ${JSON.stringify(namespace?.policy?.policyName)}`;
+  const message = `this VirtualKey has spent ${formatMoney(spent)} of ${formatMoney(limit)} dollars that each key has per ${scope.budget.duration} (${of}): wait until ${toTimestamp(window.end)}, or ask the owner of the instance`;
+  return { reason: 'BudgetExceeded', message };
 }
 
 /** One event when the VirtualKey begins to violate its policy. If it is not ready for this, `Ready` has the event. */

@@ -95,6 +95,28 @@ describe('a VirtualKey', () => {
     expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   });
 
+  test('is not ready while the budget that its policy gives each key is spent', async () => {
+    const perKey = { maxBudget: '2', budgetDuration: '1d' };
+    await harness.apply(withPolicies({ name: 'a', perKey }), makeKey(), makeKey({}, 'other'));
+    await harness.resync();
+    await harness.spend('chat', '1.5');
+    await harness.resync();
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
+    await harness.spend('chat', '0.5');
+    await harness.resync();
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False BudgetExceeded');
+    expect(await harness.ready(virtualKeys, 'other')).toBe('True Ready');
+    const { conditions = [] } = await harness.status(virtualKeys, 'chat');
+    expect(conditions.find(({ type }) => type === 'Ready')?.message).toBe(
+      'this VirtualKey has spent 2 of 2 dollars that each key has per 1d (perKey of key policy "a"): wait until 2026-11-22T12:00:00Z, or ask the owner of the instance',
+    );
+    await harness.trigger('VirtualKey', 'chat');
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False BudgetExceeded');
+    harness.clock.pass(86_400_000);
+    await harness.resync();
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
+  });
+
   test('has a Team by its User, whichever of the two names the other', async () => {
     await harness.apply(withPolicies({ name: 'a', require: ['teamRef'] }), makeTeam(), makeUser());
     await harness.resync();
