@@ -97,7 +97,7 @@ export const WHEN: Readonly<Record<string, string>> = {
   'a namespace is oversized: its VirtualKeys, Users and Teams are too large together, and stay as they are; delete or shorten the largest of them':
     'Each resync, while the objects of one namespace do not fit the memory of the reconciler',
   'a namespace cannot be read':
-    'The API server refused or did not answer when a run read the labels of a namespace, for `allowedNamespaces`. Working keys there continue working. Until it can be read, new keys get no value, and no edit takes effect except `blocked: true`',
+    'The API server refused or did not answer when a run read the labels of a namespace, for `allowedNamespaces` or `keyPolicies`. Working keys there continue working, and the last key policy stays. Until it can be read, with `allowedNamespaces` new keys get no value, and no edit takes effect except `blocked: true`',
   'a part of a run failed':
     'An unexpected error has ended the work on the instances that `instances` lists. The next run repeats it',
   'a run ended early: cannot read the cluster': 'The API server did not answer, or refused, while a run read objects',
@@ -125,6 +125,8 @@ export const WHEN: Readonly<Record<string, string>> = {
   'cannot read the Secret of a VirtualKey':
     'The API server refused or did not answer when a run read the Secret of a VirtualKey. Its value stays',
   'cannot read the identity of the cluster': 'The namespace `kube-system` could not be read. The next run tries again',
+  'cannot write the rows of namespaces first':
+    'An edit of an instance was to be in force before its VirtualKeys are read, and PostgreSQL or the API server refused or did not answer. The same run writes the rows later',
   'certificate of the admission webhook: …':
     'A resync has issued, trusted or written a certificate. The name of the step ends the line, and `why` is its reason',
   'deletions are guarded: a run would remove more than is plausible':

@@ -34,7 +34,7 @@ function toScope(
   };
 }
 
-/** What the scope of the budget belongs to. */
+/** The owner of the scope of the budget. */
 interface PerKeyOwner {
   readonly namespace: ScopeId;
   readonly key: ScopeId;
