@@ -29,7 +29,7 @@ export const WHEN: Readonly<Record<string, string>> = {
   'ledger: PostgreSQL refused ledger rows, which are in the table entry_rejected':
     'After a booking in which PostgreSQL refused rows; `ids` are those of the requests',
   'ledger: a counter differed from the sum of its ledger rows, and was repaired':
-    'An audit has compared a counter of Redis with PostgreSQL. `by` is the difference',
+    'An audit has compared a counter of Redis with PostgreSQL. `by` is the difference. At most five counters of an audit are named; `others` is the number of the others',
   'ledger: a reply cost more than its reservation': 'At the end of such a request: it is charged what it cost',
   'ledger: the code of a call to the counter store failed, so the process opens a new account (our error)':
     'The code of the ledger threw an error while it made a call to Redis or applied the reply; `why` has the error',
@@ -125,8 +125,6 @@ export const WHEN: Readonly<Record<string, string>> = {
   'cannot read the Secret of a VirtualKey':
     'The API server refused or did not answer when a run read the Secret of a VirtualKey. Its value stays',
   'cannot read the identity of the cluster': 'The namespace `kube-system` could not be read. The next run tries again',
-  'cannot write the rows of namespaces first':
-    'An edit of an instance was to be in force before its VirtualKeys are read, and PostgreSQL or the API server refused or did not answer. The same run writes the rows later',
   'certificate of the admission webhook: …':
     'A resync has issued, trusted or written a certificate. The name of the step ends the line, and `why` is its reason',
   'deletions are guarded: a run would remove more than is plausible':

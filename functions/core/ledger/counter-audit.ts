@@ -46,7 +46,7 @@ export async function auditCounters(
     for (const account of reply.changedAccounts) accounts.add(account);
     minSums = new Map(reply.minSums.map((sum) => [counterKey(sum), sum.spent]));
     if (reply.changedAccounts.length > 0) continue;
-    await logRepairs(context, reply.differences);
+    await reportRepairs(context, repairsOf(counters, reply.differences));
     return true;
   }
   return counters.length === 0;
@@ -61,18 +61,35 @@ const isSame = (before: AccountRow = NO_ROW, after: AccountRow = NO_ROW): boolea
 const NO_ROW: AccountRow = { bookedBatch: 0, callNumber: 0, isClosed: false, isCharged: false, isClosing: false };
 
 /**
+ * The repairs of these counters, at most one of each. The store may be a tenant's own program, and answers more than it
+ * was asked.
+ */
+function repairsOf(counters: ReadonlyArray<ScopeWindow>, differences: Repairs): Repairs {
+  const asked = new Set(counters.map(counterKey));
+  return differences.filter((one) => asked.delete(counterKey(one)));
+}
+
+type Repairs = AuditReply['differences'];
+
+/** The repaired counters of an audit that the log names. Others are counted. */
+const MAX_NAMED = 5;
+
+/**
  * Reports repaired counters, except those of scopes that now belong to another instance: they differ without a fault.
  * If the database does not reply, every repair is reported.
  */
-async function logRepairs(context: StoreContext, repairs: AuditReply['differences']): Promise<void> {
-  if (repairs.length === 0) return;
+async function reportRepairs(context: StoreContext, all: Repairs): Promise<void> {
+  if (all.length === 0) return;
   const { database, instanceUid: instance, metrics, log } = context;
-  const reading = database.scopesOfOtherInstances(instance, [...new Set(repairs.map(({ scopeId }) => scopeId))]);
+  const reading = database.scopesOfOtherInstances(instance, [...new Set(all.map(({ scopeId }) => scopeId))]);
   const otherInstances = await reading.catch((): ReadonlySet<string> => new Set());
-  for (const { scopeId: scope, window, by } of repairs) {
-    if (otherInstances.has(scope)) continue;
+  const repairs = all.filter(({ scopeId }) => !otherInstances.has(scopeId));
+  const others = Math.max(0, repairs.length - MAX_NAMED);
+  for (const [index, { scopeId: scope, window, by }] of repairs.entries()) {
     metrics.add('gateway_operator_ledger_audit_differences_total');
-    const fields = { instance, scope, start: window.start, end: window.end, by: `${by}` };
+    if (index >= MAX_NAMED) continue;
+    const more = index === MAX_NAMED - 1 && others > 0 ? { others } : {};
+    const fields = { instance, scope, start: window.start, end: window.end, by: `${by}`, ...more };
     log.warn('ledger: a counter differed from the sum of its ledger rows, and was repaired', fields);
   }
 }

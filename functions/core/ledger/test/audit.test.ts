@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import type { AuditReply, CounterStore } from '../../ports/counter-store.ts';
 import { idAt } from '../../ports/test/ledger-row.fixture.ts';
 import type { StoreContext } from '../context.ts';
@@ -213,4 +214,40 @@ test('a page of counters that no audit can end in its time keeps back no other p
   };
   for (let run = 0; run < 3; run += 1) await maintain(context, 1, { from, move }).catch(() => undefined);
   expect(audited.size).toBe(2700);
+});
+
+test('a store that lists repairs of counters that nobody asked for, or without end, fills no log', async () => {
+  const window = { start: 0, end: 1 };
+  const counters = Array.from({ length: 5000 }, (_, place) => ({ scopeId: `${place}`, window }));
+  const foreign = Array.from({ length: 10_000 }, () => ({ scopeId: 'foreign', window, by: 1n }));
+  const log = createMemoryLog();
+  let audited = 0;
+  const counted: number[] = [];
+  const context = {
+    counterStore: {
+      accounts: async () => [],
+      // More than it was asked for.
+      loaded: async () => ({ counters, total: 500 }),
+      audit: async (_: number, sums: ReadonlyArray<object>) => {
+        audited += sums.length;
+        const repeated = [...counters, ...counters].map((counter) => ({ ...counter, by: 1n }));
+        const done = { outcome: 'done', now: 0, storeCalls: 1, changedAccounts: [], minSums: [] };
+        return { ...done, differences: [...foreign, ...repeated] };
+      },
+    },
+    database: {
+      accountRows: async () => new Map(),
+      scopesOfOtherInstances: async () => new Set(),
+      sums: async (of: ReadonlyArray<object>) => of.map((counter) => ({ ...counter, spent: 0n })),
+    },
+    instanceUid: 'i',
+    knownStore: { epoch: 1, storeCalls: 0 },
+    metrics: { add: () => counted.push(1) },
+    log,
+    now: () => 0,
+  } as unknown as StoreContext;
+  await maintain(context, 1);
+  expect(audited).toBe(500);
+  expect(counted).toHaveLength(500);
+  expect(log.lines.map(({ fields }) => fields?.others)).toEqual([undefined, undefined, undefined, undefined, 495]);
 });
