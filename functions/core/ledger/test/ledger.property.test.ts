@@ -66,6 +66,9 @@ interface Stage {
   process: ReturnType<typeof createProcess>;
 }
 
+/** Every request is charged to its namespace, which has no limit. */
+const NAMESPACE = scopeOf('namespace', undefined, { kind: 'namespace' });
+
 const part = (share: number, of: Nano): Nano => (of * BigInt(share)) / 1000n;
 const sum = (amounts: ReadonlyArray<Nano>): Nano => amounts.reduce((all, amount) => all + amount, 0n);
 
@@ -93,7 +96,7 @@ function expectedAnswer(
 
 async function reservation(stage: Stage, { scopes, share, minAmount }: Event): Promise<void> {
   const { scenario, naive, limit, policies } = stage;
-  const paying = scopes.flatMap((scope) => policies[scope] ?? []);
+  const paying = [...scopes.flatMap((scope) => policies[scope] ?? []), NAMESPACE];
   const request: ReservationParams = { ...requestOf(part(share, limit), ...paying), minAmount: part(minAmount, limit) };
   const expected = expectedAnswer(stage, scopes, request.amount, request.minAmount);
   const { value } = await scenario.ended(stage.ledger.reserve(request));
@@ -157,6 +160,9 @@ async function play(stage: Stage, happening: Event): Promise<void> {
 
 async function isTrue(stage: Stage): Promise<void> {
   const { scenario, naive, limit } = stage;
+  // All counters are loaded, so that later requests do not need PostgreSQL.
+  const loaded = await scenario.take(stage.ledger, 1n, NAMESPACE);
+  await scenario.ended(stage.ledger.settle(loaded, settlementOf(1n)));
   const { value } = await scenario.ended(stage.ledger.spend(stage.policies));
   expect(value.ok ? value.value.map((spend) => spend?.spent) : value.failure).toEqual(naive.spent);
   for (const scope of [0, 1, 2]) {
@@ -197,6 +203,8 @@ test('after any events in any order each scope’s spend equals a naive count, i
             .map(({ cost }) => cost),
         );
       expect(['a', 'b', 'c'].map(bookedOf)).toEqual(stage.naive.spent);
+      const rows = scenario.ledgerRows.all().filter(({ kind }) => kind === 'settled');
+      expect(bookedOf(NAMESPACE.scopeId)).toBe(sum(rows.map(({ cost }) => cost)));
     },
   );
   const first: Event = { kind: 'reserve', scopes: [2], share: 10, minAmount: 0, which: 0, database: 'up' };
