@@ -35,9 +35,12 @@ export function createInstances(session: Session): Instances {
       const adoption = await session.transaction(LIMIT, (query) => open(query, instance, ledger));
       if (!adoption.ok) return adoption;
       // An earlier call may have ended in the middle, and is continued here. A lost predecessor still has live claims.
-      const { predecessor } = await stateOf(session, instance.uid);
-      if (predecessor !== undefined) await inPortions((query) => retirePortion(query, predecessor.uid));
+      const [row] = await session.query<{ uid: string | null }>(LIMIT, PREDECESSOR, [instance.uid]);
+      const predecessor = row?.uid ?? undefined;
+      if (predecessor === undefined) return adoption;
+      await inPortions((query) => retirePortion(query, predecessor));
       await inPortions((query) => movePortion(query, instance.uid));
+      await session.query(LIMIT, END_ADOPTION, [instance.uid]);
       return adoption;
     },
 
@@ -64,10 +67,10 @@ async function stateOf(session: Session, uid: string): Promise<InstanceState> {
   const [row] = await session.query<StateRow>(
     LIMIT,
     `select ${millis('clock_timestamp()')} as now,
-       case when i.adopted_from is not null then json_build_object('uid', i.adopted_from, 'since', ${millis('i.adopted_at')}) end as predecessor,
+       case when i.adopted_at is not null then json_build_object('uid', i.adopted_from, 'since', ${millis('i.adopted_at')}) end as predecessor,
        case when i.uid is not null then json_build_object('namespace', i.namespace, 'name', i.name) end as place,
        exists (select 1 from gateway_operator.claim c where c.instance_uid = $1 and c.retired_at is null) as "hasClaims",
-       i.uid is not null and i.closed_at is null
+       i.uid is not null and i.closed_at is null and (i.adopted_from is null or i.adopted_at is not null)
          and (select max(version) from gateway_operator.migration) = ${SCHEMA_VERSION} as "isOpen"
      from (select 1) as one left join gateway_operator.instance i on i.uid = $1`,
     [uid],
@@ -116,7 +119,14 @@ async function open(
 const ADOPT_LEDGER = `
 with old as (
   update gateway_operator.instance set adopted_by = $1, closed_at = coalesce(closed_at, now()) where uid = $2)
-update gateway_operator.instance set adopted_from = $2, adopted_at = date_trunc('milliseconds', clock_timestamp()) where uid = $1`;
+update gateway_operator.instance set adopted_from = $2 where uid = $1`;
+
+const PREDECESSOR = 'select adopted_from as uid from gateway_operator.instance where uid = $1';
+
+/** Until all claims have moved, the instance is not open: else their objects would make new claims, with full budgets. */
+const END_ADOPTION = `
+update gateway_operator.instance set adopted_at = date_trunc('milliseconds', clock_timestamp())
+where uid = $1 and adopted_at is null`;
 
 /** Whether the instance has claims, or has adopted a ledger before: then it continues with its own ledger. */
 async function hasLedger(query: Query, uid: string, rows: ReadonlyArray<OpenRow>): Promise<boolean> {

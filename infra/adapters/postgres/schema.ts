@@ -82,6 +82,7 @@ create table gateway_operator.instance (
   closed_at timestamptz(3),
   cluster text,
   -- The uid of the instance whose ledger this instance has taken over, and of the instance that has taken over this one's.
+  -- adopted_at is null while claims are still moved.
   adopted_from text,
   adopted_at timestamptz(3),
   adopted_by text
