@@ -20,17 +20,20 @@ export default {
       const [kind, alias, holder, scopeId] = ['key', 'billing', { uid: 'u', namespace: 'n', name: 'k' }, '00000000-0000-4000-8000-000000000001'];
       const policy = { scopeId, kind, name: alias, blocked: false, models: [], anchor: 0, object: { namespace: 'n', name: 'k' }, chargedScopeIds: [] };
       const outcome = await database.putScope({ instanceUid: 'i', kind, alias, holder, policy, generation: 1, value: { hash: 'a'.repeat(64) } });
-      const of = { scopeId: '00000000-0000-4000-8000-000000000002', kind: 'namespace', name: 'n', of: 'n/m', blocked: false, models: [], anchor: 0, chargedScopeIds: [] };
-      await database.putScope({ instanceUid: 'i', kind: 'namespace', alias: 'n', holder: { uid: 'namespace', namespace: 'n', name: 'n' }, policy: of, generation: 1 });
+      const ofNamespace = { scopeId: '00000000-0000-4000-8000-000000000002', kind: 'namespace', name: 'n', blocked: false, models: [], anchor: 0, chargedScopeIds: [] };
+      const namespace = { kind: 'namespace', alias: 'n', holder: { uid: 'namespace', namespace: 'n', name: 'n' }, policy: ofNamespace };
+      await database.putScope({ instanceUid: 'i', generation: 1, ...namespace });
       const window = { start: 0, end: 4e12 };
       const tokens = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
       const entry = { id, kind: 'settled', scopeWindows: [{ scopeId, window }], cost: 10n ** 17n + 1n, tokens, model: 'm', identifier: 'i', estimated: false, settledAt: 1 };
       const ledgerDatabase = database.ledgerDatabase('i', (count) => crypto.getRandomValues(new Uint8Array(count)));
       const account = { id, batch: 1, callNumber: 0 };
       const { rejected } = await ledgerDatabase.bookBatch({ epoch: 0, account, closesAccount: true, storeCalls: 0, rows: [entry] });
-      const [sum] = await database.sums([{ scopeId, window }]);
+      const derived = { scopeId: '00000000-0000-8000-8000-000000000003', window };
+      await ledgerDatabase.countFirst([{ ...derived, from: scopeId }]);
+      const [sum, first] = await database.sums([{ scopeId, window }, derived]);
       const found = await database.policies('i').find(['a'.repeat(64)]);
-      return Response.json({ to, outcome, rejected, spent: String(sum.spent), name: found.get('a'.repeat(64))?.key.name });
+      return Response.json({ to, outcome, rejected, spent: String(sum.spent), first: String(first.spent), name: found.get('a'.repeat(64))?.key.name });
     } catch (error) {
       return Response.json({ name: error.name, message: error.message }, { status: 503 });
     } finally {
@@ -76,7 +79,7 @@ async function ask(connection: SharedPostgres['connection'], id: string) {
 
 test('in workerd each request opens the database, works and closes it, and money stays exact', async () => {
   const connection = await server.createDatabase();
-  const answer = { to: SCHEMA_VERSION, outcome: 'written', rejected: [], name: 'billing' };
+  const answer = { to: SCHEMA_VERSION, outcome: 'written', rejected: [], first: '100000000000000001', name: 'billing' };
   expect(await ask(connection, '01930000-0000-7000-8000-000000000001')).toEqual({
     status: 200,
     body: { ...answer, spent: '100000000000000001' },
