@@ -125,8 +125,6 @@ export const WHEN: Readonly<Record<string, string>> = {
   'cannot read the Secret of a VirtualKey':
     'The API server refused or did not answer when a run read the Secret of a VirtualKey. Its value stays',
   'cannot read the identity of the cluster': 'The namespace `kube-system` could not be read. The next run tries again',
-  'cannot write the rows of namespaces first':
-    'An edit of an instance was to be in force before its VirtualKeys are read, and PostgreSQL or the API server refused or did not answer. The same run writes the rows later',
   'certificate of the admission webhook: …':
     'A resync has issued, trusted or written a certificate. The name of the step ends the line, and `why` is its reason',
   'deletions are guarded: a run would remove more than is plausible':
