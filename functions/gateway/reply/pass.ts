@@ -4,6 +4,7 @@ import type { Clock } from '#core/ports/clock.ts';
 import { UpstreamError } from '#core/ports/upstream.ts';
 import type { ReplyEnd } from '../request/request-log.ts';
 import type { FailedPiece, Piece } from '../wire/codec.ts';
+import { withoutSecretNames } from '../wire/json/secrets.ts';
 import { countLateUsage, type RunningStream } from './running-stream.ts';
 
 /** Passes pieces to the client until the reply ends. Returns the last bytes, which wait for the settlement. */
@@ -99,10 +100,11 @@ function collectShown(running: RunningStream, pieces: ReadonlyArray<Piece>, show
   const { includeUsage } = exchange.reserved.grant.request;
   for (const [at, piece] of pieces.entries()) {
     if (isFailed(piece)) {
-      running.failure = piece.error;
+      const error = withoutSecretNames(piece.error, exchange.target.endpoint);
+      running.failure = error;
       meter.count(piece);
       countLateUsage(meter, pieces.slice(at + 1));
-      shown.push(meter.toErrorEvent(piece));
+      shown.push(meter.toErrorEvent({ ...piece, error }));
       return 'failed';
     }
     if (meter.exceeds(piece)) {

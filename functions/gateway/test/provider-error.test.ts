@@ -7,6 +7,8 @@ import { chunk, MESSAGES, type Script, SSE } from '../../../test/gateway/upstrea
 import { WAYS_TO_SPEND, type Way } from '../../../test/gateway/ways-to-spend.ts';
 
 const STREAMED = WAYS_TO_SPEND.filter(({ stream }) => stream !== undefined);
+/** The credential of the model entry (stage.ts). */
+const SECRET = 'value-of-gpt-secret-key';
 /** The provider's message, in all its errors here. */
 const WORDS = /Say hello|org-17/;
 
@@ -47,6 +49,13 @@ describe.each(STREAMED)('a stream of $provider on $path', (way) => {
       expect([world.fake.requests.length, cools(world)]).toEqual([1, 1]);
     },
   );
+
+  test('that ends with an error whose name is a credential writes no credential to the log', async () => {
+    const world = open(way, endedBy(way, SECRET));
+    expect(await world.ask()).not.toContain(SECRET);
+    expect(world.lines.some(({ fields }) => fields?.end === 'failed')).toBe(true);
+    expect(JSON.stringify(world.lines)).not.toContain(SECRET);
+  });
 
   test.each(['authentication_error', 'insufficient_quota', 'a text, which may hold anything', 'x'.repeat(65)])(
     'that ends with an error of our account, or one without a name, shows neither: %s',

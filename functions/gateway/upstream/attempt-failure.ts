@@ -96,21 +96,26 @@ function systemCodeOf({ cause }: UpstreamError): string | undefined {
   return typeof code === 'string' ? code.slice(0, 64) : undefined;
 }
 
+interface InvalidReply extends Pick<UpstreamResponse, 'status'> {
+  readonly bytes: Uint8Array;
+  readonly error: WireError;
+}
+
 /**
  * The failure of a 2xx without a reply: one that ends too early, an answer without content that its provider counted,
  * an error, or the page of a proxy, which took no request.
  */
-export function failureOfInvalidReply(status: number, bytes: Uint8Array, error: WireError): AttemptFailure {
+export function failureOfInvalidReply({ status, bytes, error }: InvalidReply, target: Endpoint): AttemptFailure {
   const text = fromUtf8(bytes).trim();
   const isCut = text === '' || (text.startsWith('{') && parseJson(text) === undefined);
   if (isCut) return { ...BROKEN_CALL, outputBytes: bytes.length, status };
   const usage = usageIn(parseJson(text));
-  if (usage !== undefined) return { ...BROKEN_CALL, usage, ...toReportedFields(status, error) };
+  if (usage !== undefined) return { ...BROKEN_CALL, usage, ...toReportedFields(status, error, target) };
   return {
     failure: { code: 'upstream_error' },
     retry: 'anywhere',
     fault: 'unclear',
-    ...toReportedFields(status, error),
+    ...toReportedFields(status, error, target),
   };
 }
 
@@ -154,7 +159,7 @@ export function failureOfRefusal(
   { status, headers, error, isProviderError: isFromProvider }: Refusal,
   target: Endpoint,
 ): AttemptFailure {
-  const reportedFields = toReportedFields(status, error);
+  const reportedFields = toReportedFields(status, error, target);
   const unanswered = isFromProvider ? undefined : UNANSWERED.get(status);
   if (unanswered !== undefined) return { ...unanswered, ...reportedFields };
   if (status === 400 || status === 413 || status === 422) {
@@ -196,8 +201,13 @@ const FAULTS: ReadonlyMap<number, AttemptFailure['fault']> = new Map([
   [404, 'none'],
 ]);
 
-function toReportedFields(status: number, error: WireError): Pick<AttemptFailure, 'status' | 'upstreamCode'> {
-  return { status, upstreamCode: error.code?.slice(0, 64) };
+/** The fields for the log. A provider may repeat a credential in the code of its error. */
+function toReportedFields(
+  status: number,
+  { code }: WireError,
+  target: Endpoint,
+): Pick<AttemptFailure, 'status' | 'upstreamCode'> {
+  return { status, upstreamCode: code === undefined ? undefined : withoutSecrets(code, target).slice(0, 64) };
 }
 
 const MAX_MESSAGE = 4096;

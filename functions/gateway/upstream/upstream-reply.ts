@@ -102,7 +102,8 @@ async function readPlain(response: UpstreamResponse, context: CallContext): Open
     if (error instanceof RangeError) return err(failureOfUnreadableReply('upstream_error', length));
     throw error;
   }
-  return err(failureOfInvalidReply(response.status, bytes, codec.readError(bytes)));
+  const error = codec.readError(bytes);
+  return err(failureOfInvalidReply({ status: response.status, bytes, error }, context.endpoint));
 }
 
 async function openStream(response: UpstreamResponse, context: CallContext, format: StreamFormat): OpenResult {

@@ -8,37 +8,43 @@ const Instant = z.number().min(-8.64e15).max(8.64e15);
 /** An amount as text. Numbers of PostgreSQL may have 131,072 digits, which take seconds to print. */
 const AMOUNT = /^-?\d{1,40}$/;
 export const AmountText = z.string().regex(AMOUNT);
-const Window = z.object({ limit: AmountText, duration: z.string(), sinceGeneration: z.number().optional() });
-const Budget = Window.extend({ alignment: z.string() }).optional();
+/** A name, an alias, a uid, a hash or a duration: the longest is an alias of 256 characters. */
+const Name = z.string().max(512);
+const Window = z.object({ limit: AmountText, duration: Name, sinceGeneration: z.number().optional() });
+const Budget = Window.extend({ alignment: Name }).optional();
 const Digest = z.object({
   budget: Budget,
-  furtherBudgets: z.array(Window.extend({ scopeId: z.string(), model: z.string().optional() })).optional(),
-  retained: z.string().optional(),
-  secretName: z.string().optional(),
-  policyName: z.string().optional(),
+  // A VirtualKey has at most 8 further windows and 64 models with a budget.
+  furtherBudgets: z
+    .array(Window.extend({ scopeId: Name, model: Name.optional() }))
+    .max(72)
+    .optional(),
+  retained: Name.optional(),
+  secretName: Name.optional(),
+  policyName: Name.optional(),
   perKey: z.object({ budget: Budget }).optional(),
   lastSince: z.number().optional(),
 });
 
 /** The part of a claim that the reconciler reads. */
 export const ClaimRowSchema = z.object({
-  scopeId: z.string(),
+  scopeId: Name,
   kind: z.enum(['key', 'user', 'team', 'namespace']),
-  alias: z.string(),
-  uid: z.string(),
-  namespace: z.string(),
-  name: z.string(),
+  alias: Name,
+  uid: Name,
+  namespace: Name,
+  name: Name,
   anchor: Instant,
   bytes: z.number(),
   values: z.array(
     z.object({ hash: z.string(), createdAt: Instant, notAfter: Instant.optional(), rotation: z.string().optional() }),
   ),
   policy: Digest.nullable(),
-  previousHolders: z.array(z.string()).nullable(),
+  previousHolders: z.array(Name).max(16).nullable(),
   isOwnerGone: z.boolean(),
 });
 
-const Place = z.object({ namespace: z.string(), name: z.string() });
+const Place = z.object({ namespace: Name, name: Name });
 
 export const StateRowSchema = z.object({
   now: Instant,

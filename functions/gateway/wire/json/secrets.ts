@@ -1,6 +1,6 @@
 // Removal of credentials from a provider's text, however JSON spells them: clients never see one.
 import { member, parseJson } from '#core/json/json.ts';
-import type { Address } from '../codec.ts';
+import type { Address, WireError } from '../codec.ts';
 
 /** The minimum length of a credential; a shorter value may be a word of any text. */
 const MIN_SECRET = 8;
@@ -10,6 +10,12 @@ export function withoutSecrets(providerText: string, { credentials }: Pick<Addre
   const secrets = Object.values(credentials).filter((value) => value.length >= MIN_SECRET);
   if (!providerText.includes('\\')) return secrets.reduce((text, secret) => text.replaceAll(secret, '…'), providerText);
   return secrets.reduce(withoutSpellings, providerText);
+}
+
+/** An error of a provider without the model entry's credentials in its type, code and parameter. */
+export function withoutSecretNames(error: WireError, target: Pick<Address, 'credentials'>): WireError {
+  const shown = (name: string | undefined) => (name === undefined ? undefined : withoutSecrets(name, target));
+  return { ...error, type: shown(error.type), code: shown(error.code), param: shown(error.param) };
 }
 
 /** The maximum length of a searched text: each letter takes several bytes of memory. */

@@ -16,6 +16,13 @@ test.each([
     `${CLAIM} digest = jsonb_set(digest, '{budget,limit}', to_jsonb(repeat('7', 1000)))`,
     'claims',
   ],
+  [
+    'more further budgets than a VirtualKey may have',
+    `${CLAIM} digest = jsonb_set(digest, '{furtherBudgets}', (
+      select jsonb_agg(jsonb_build_object('limit', '1', 'duration', '1d', 'scopeId', '')) from generate_series(1, 73)))`,
+    'claims',
+  ],
+  ['a name without end', `${CLAIM} holder_name = repeat('x', 10000)`, 'claims'],
   ['a creation that is no date in JavaScript', `${CLAIM} created_at = '290000-01-01'`, 'claims'],
   [
     'an adoption at no date',
