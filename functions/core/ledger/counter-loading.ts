@@ -8,30 +8,36 @@ import { err, ok, type Result } from '../failure/result.ts';
 import { spendWindow } from '../money/window.ts';
 import { FIGURES_PAGE } from '../ports/counter-store.ts';
 import type { ReservationRefusal } from '../ports/ledger.ts';
+import type { LedgerDatabase } from '../ports/ledger-database.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { counterKey, type KeyPolicy, type ScopePolicy, type ScopeSpend } from '../ports/policy.ts';
 import type { Recount } from '../ports/registry.ts';
 import { markChanged } from './account.ts';
 import type { CounterLoading, LedgerContext, StoreContext } from './context.ts';
-import { pendingSpend } from './counters.ts';
+import { type CounterState, pendingSpend } from './counters.ts';
 import { createFailureLog } from './failures.ts';
 import { FIRST_PAUSE, MIN_WAIT, nextPause, pause, REQUEST_DEADLINE } from './timeout.ts';
 
 /**
- * Reads these sums in PostgreSQL, sets the counters that are absent, and returns the sums. Counters that count from
- * another scope are counted before, once. Throws if the store or the database does not reply.
+ * Reads these sums in PostgreSQL, sets the counters that are absent, and returns the sums. Throws if the store or the
+ * database does not reply.
  */
 export async function load(
   { counterStore, database }: Pick<StoreContext, 'counterStore' | 'database'>,
   epoch: number,
   counters: ReadonlyArray<Recount>,
 ): Promise<ReadonlyArray<ScopeSpend>> {
-  const derived = counters.filter(({ from }) => from !== undefined);
-  if (derived.length > 0) await database.countFirst(derived);
+  await countDerived(database, counters);
   const sums = await database.sums(counters);
   for (let from = 0; from < sums.length; from += FIGURES_PAGE)
     await counterStore.load(epoch, sums.slice(from, from + FIGURES_PAGE));
   return sums;
+}
+
+/** Counts the counters that count from another scope, once: before their sums are read. */
+async function countDerived(database: LedgerDatabase, counters: ReadonlyArray<Recount>): Promise<void> {
+  const derived = counters.filter(({ from }) => from !== undefined);
+  if (derived.length > 0) await database.countFirst(derived);
 }
 
 export function createLoading(context: LedgerContext): CounterLoading {
@@ -58,7 +64,7 @@ export function createLoading(context: LedgerContext): CounterLoading {
   /** Loads all absent counters. False: none is absent. */
   const loadAll = async (): Promise<boolean> => {
     // A process that has left its account loads nothing: before an epoch is open nobody reads sums.
-    const loading = [...account.counters.all()].filter(({ isLoading }) => isLoading);
+    const loading = nextOf([...account.counters.all()].filter(({ isLoading }) => isLoading));
     if (loading.length === 0) return false;
     await load(
       context,
@@ -85,6 +91,18 @@ export function createLoading(context: LedgerContext): CounterLoading {
       if (!isRunning) void run();
     },
   };
+}
+
+/** The counters that count from another scope and are loaded together: after an edit of a key policy, all keys have one. */
+const MAX_DERIVED = 64;
+
+/** The counters that are loaded next: the others do not wait until all that count from another scope are counted. */
+function nextOf(absent: ReadonlyArray<CounterState>): ReadonlyArray<CounterState> {
+  const { true: derived = [], false: others = [] } = Object.groupBy(
+    absent,
+    ({ countedFrom }) => `${countedFrom !== undefined}` as const,
+  );
+  return [...others, ...derived.slice(0, MAX_DERIVED)];
 }
 
 type Spends = ReadonlyArray<ScopeSpend | undefined>;

@@ -87,12 +87,13 @@ const COPY = `
 with copy as (select * from unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::text[]) as c (name, namespace, uid, scope_id, hash)),
 template as (select * from gateway_operator.claim where alias = 'service-0'),
 claims as (
-  insert into gateway_operator.claim (scope_id, instance_uid, kind, alias, holder_uid, holder_namespace, holder_name, created_at, policy, charged_scope_ids)
-  select c.scope_id, t.instance_uid, t.kind, c.name, c.uid, c.namespace, c.name, t.created_at,
-    t.policy || jsonb_build_object('scopeId', c.scope_id, 'name', c.name, 'object', jsonb_build_object('namespace', c.namespace, 'name', c.name)),
-    t.charged_scope_ids
-  from copy c cross join template t returning scope_id)
-values as (insert into gateway_operator.key_value (scope_id, hash) select c.scope_id, c.hash from copy c join claims using (scope_id))
+  insert into gateway_operator.claim (scope_id, instance_uid, kind, alias, holder_uid, holder_namespace, holder_name, created_at, policy, digest, generation,
+    charged_scope_ids)
+  select c.scope_id, t.instance_uid, t.kind, c.name, c.uid, c.namespace, c.name, t.created_at, t.policy || own, t.digest || own,
+    t.generation, t.charged_scope_ids
+  from copy c cross join template t cross join lateral (select jsonb_build_object('scopeId', c.scope_id, 'name', c.name,
+    'object', jsonb_build_object('namespace', c.namespace, 'name', c.name)) as own) as of_copy returning scope_id),
+key_values as (insert into gateway_operator.key_value (scope_id, hash) select c.scope_id, c.hash from copy c join claims using (scope_id))
 insert into gateway_operator.claim (scope_id, instance_uid, kind, alias, holder_uid, holder_namespace, holder_name, created_at, policy, digest)
 select n.scope_id, t.instance_uid, t.kind, n.namespace, t.holder_uid, n.namespace, n.namespace, t.created_at,
   t.policy || jsonb_build_object('scopeId', n.scope_id, 'name', n.namespace),

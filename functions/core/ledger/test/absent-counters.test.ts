@@ -1,7 +1,7 @@
 // Requests with counters that the store lacks: they delay no other request.
 import { expect, test } from 'vitest';
 import { IMMORTAL, slow } from './processes.fixture.ts';
-import { createScenario, requestOf, scopeOf, settlementOf } from './scenario.promises.ts';
+import { createScenario, outcome, requestOf, scopeOf, settlementOf } from './scenario.promises.ts';
 
 /** The number of replies to one client in 4 s, while this many other keys have windows of one second. */
 async function repliesBeside(keys: number): Promise<number> {
@@ -39,4 +39,31 @@ test('hundreds of keys whose counters are absent each second take no reply from 
   const alone = await repliesBeside(0);
   expect(alone).toBeGreaterThan(1000);
   expect(await repliesBeside(600)).toBeGreaterThanOrEqual(alone - 20);
+});
+
+test('hundreds of keys whose budgets per key are counted for the first time delay another key by one portion', async () => {
+  const scenario = createScenario();
+  const { time } = scenario;
+  const { part } = scenario.database;
+  const portions: number[] = [];
+  scenario.database.part = {
+    ...part,
+    countFirst: async (counters) => {
+      portions.push(counters.length);
+      await new Promise<void>((resolve) => void time.timer(counters.length, resolve));
+      await part.countFirst(counters);
+    },
+  };
+  const ledger = await scenario.start();
+  const keys = Array.from({ length: 300 }, (_, index) => {
+    const key = scopeOf(`key-${index}`, 1000n);
+    return ledger.reserve(requestOf(100n, key, scopeOf(`per-key-${index}`, 100n, { countedFrom: key.scopeId })));
+  });
+  await time.advance(10);
+  const other = scopeOf('other', 1000n);
+  const { outcome: first, millis } = await scenario.tryReservation(ledger, requestOf(100n, other));
+  expect([first, millis < 200]).toEqual(['reserved', true]);
+  const { value } = await scenario.ended(Promise.all(keys));
+  expect(new Set(value.map(outcome))).toEqual(new Set(['reserved']));
+  expect(Math.max(...portions)).toBe(64);
 });
