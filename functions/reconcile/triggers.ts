@@ -1,6 +1,7 @@
 // Concurrent triggers: those of slow instances have slots of their own, so that triggers of quick instances never wait
 // for them.
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
+import type { Millis } from '#core/ports/money.ts';
 import type { ReconcileDependencies } from './deps.ts';
 import { PROCESS_LIMITS } from './limits.ts';
 import type { Memory } from './memory.ts';
@@ -12,6 +13,12 @@ import type { RunTarget } from './run-target.ts';
 
 /** The maximum number of triggers of slow instances that have many objects in memory (of `MAX_LOADS` triggers). */
 const MAX_SLOW_LOADS = 6;
+
+/**
+ * The time for which a run waits for the rows of namespaces, because reading a hundred thousand VirtualKeys would delay
+ * these. Less than `QUICK_LIMIT`, so that the trigger does not become a slow one meanwhile.
+ */
+const MAX_NAMESPACES: Millis = 900;
 
 /**
  * Runs a trigger in the queue of its namespace, and writes the rows of namespaces meanwhile. `full`: too many triggers wait. The loaded objects show its instances:
@@ -43,13 +50,16 @@ export function createTriggerQueue(deps: ReconcileDependencies, memory: Memory, 
       };
       void ended.then(deps.timer(QUICK_LIMIT, () => void slow.run(namespace, move)));
     });
+  /** Resolves when the rows of namespaces are written, or a slow database has had time for that. */
+  const soon = (namespaces: Promise<void>) =>
+    new Promise<void>((resolve) => void namespaces.then(resolve).then(deps.timer(MAX_NAMESPACES, resolve)));
   return async (namespace: string, target: RunTarget): Promise<Report | 'full'> => {
     if (quick.isFull(namespace)) return 'full';
     const { promise: report, resolve } = Promise.withResolvers<Report | undefined>();
     let namespaces: Promise<void> | undefined;
     await quick.run(namespace, () => {
       namespaces = putNamespaces({ deps, memory, target });
-      resolve(run({ deps, memory, target, shouldContinue: isQuick }));
+      resolve(soon(namespaces).then(() => run({ deps, memory, target, shouldContinue: isQuick })));
       return untilMoved(namespace, report);
     });
     const first = await report;
