@@ -112,8 +112,27 @@ function takeReports(account: Account, counters: CounterState[]): RateChange[] {
       room -= Math.max(1, charged.length);
       return true;
     });
-  for (const counter of account.changed) if (!addCounters(counters, [counter])) break;
+  for (const counter of account.changed)
+    if (isUpToDate(account, counter)) forgetChange(account, counter);
+    else if (!addCounters(counters, [counter])) break;
   return takeRateChanges(account);
+}
+
+/**
+ * Whether the store has these figures already, for example of a reservation that it granted itself. A counter with idle
+ * escrow is named even so: the reply tells whether another process waits for it.
+ */
+const isUpToDate = (account: Account, counter: CounterState): boolean =>
+  counter.spend.inCall === 0n &&
+  riskOf(counter) === counter.risk.reported &&
+  idleEscrow(counter) <= 0n &&
+  escrowChangeOf(account, counter, false).ahead === 0n;
+
+const riskOf = ({ risk, costToCover }: CounterState): Nano => risk.current + costToCover.unreported;
+
+function forgetChange(account: Account, counter: CounterState): void {
+  account.changed.delete(counter);
+  counter.isChanged = false;
 }
 
 /** Changes of rates that fit into a call. */
@@ -178,10 +197,9 @@ const toReservationRequest = (waiter: WaitingRequest): ReservationRequest => ({
 
 export function takeCounterChange(account: Account, counter: CounterState, isRequested: boolean): CounterChange {
   const { scopeId, window } = counter.scopeWindow;
-  const { limit, spend, costToCover } = counter;
-  const risk = counter.risk.current + costToCover.unreported;
-  account.changed.delete(counter);
-  counter.isChanged = false;
+  const { limit, spend } = counter;
+  const risk = riskOf(counter);
+  forgetChange(account, counter);
   counter.risk.inCall = risk;
   const escrowChange = escrowChangeOf(account, counter, isRequested);
   counter.returnedInCall = escrowChange.returned;
@@ -190,8 +208,8 @@ export function takeCounterChange(account: Account, counter: CounterState, isReq
 
 /**
  * Escrow to return or to request ahead. The demand of the next second stays idle, at most the share of what is left:
- * none near the limit. All of it is returned if requests wait, no request has come for a while, the limit has fallen,
- * or the window is over.
+ * none near the limit, and none if the last second had only one request, after which another one is unlikely. All of it
+ * is returned if requests wait, no request has come for a while, the limit has fallen, or the window is over.
  */
 function escrowChangeOf(
   account: Account,
@@ -219,7 +237,7 @@ function escrowChangeOf(
   const share = (limit - spendOfAll - escrowOfAll) / (IDLE_SHARE * BigInt(account.liveAccounts));
   const maxDemand = demand > lastDemand ? demand : lastDemand;
   const max = maxDemand < share ? maxDemand : share;
-  const target = max < lastAmount ? 0n : max;
+  const target = maxDemand === lastAmount || max < lastAmount ? 0n : max;
   if (isRequested) return { returned: free, ahead: target };
   return free > target ? { returned: free - target, ahead: 0n } : { returned: 0n, ahead: target - free };
 }

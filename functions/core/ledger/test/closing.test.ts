@@ -279,7 +279,8 @@ test.each([
   await scenario.time.advance(30 * SECOND);
   scenario.database.part = part;
   expect(await outcomeOf(one, 41n)).not.toBe('reserved');
-  await scenario.time.advance(5 * SECOND);
+  // The longest pause between two attempts.
+  await scenario.time.advance(16 * SECOND);
   expect(await scenario.spent(one, key)).toBe(60n);
   expect(await outcomeOf(one, 40n)).toBe('reserved');
 });

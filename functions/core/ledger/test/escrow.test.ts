@@ -213,3 +213,22 @@ test('two processes never hold more than the limit together, down to the last ce
   await scenario.time.advance(2000);
   expect(held).toBe(994n);
 });
+
+describe('a key with one request', () => {
+  test('leaves no escrow when that has ended', async () => {
+    await ledger.settle(await scenario.take(ledger, 100n, key, team), settlementOf(40n));
+    await scenario.time.advance(30);
+    expect(await figures()).toEqual({ spent: 40n, escrowOfAll: 0n });
+    expect(await figures(team)).toEqual({ spent: 40n, escrowOfAll: 0n });
+  });
+
+  test('is named when it reserves and when it has ended, and in no other call', async () => {
+    const reservation = await scenario.take(ledger, 100n, key, team);
+    scenario.calls.length = 0;
+    await scenario.time.advance(5000);
+    expect(scenario.calls.flatMap(({ changes }) => changes)).toEqual([]);
+    await ledger.settle(reservation, settlementOf(40n));
+    await scenario.time.advance(5000);
+    expect(scenario.calls.flatMap(({ changes }) => changes.map(({ scopeId }) => scopeId))).toEqual(['key', 'team']);
+  });
+});

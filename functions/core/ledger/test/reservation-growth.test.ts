@@ -86,6 +86,7 @@ describe('a reservation grows', () => {
 
   test('in memory where the escrow that is at hand suffices', async () => {
     const key = scopeOf('key', 100_000n);
+    await scenario.ended(ledger.release(await scenario.take(ledger, 100n, key)));
     const reservation = await scenario.take(ledger, 100n, key);
     await scenario.time.advance(300);
     const asks = () => scenario.calls.reduce((sum, call) => sum + call.requests.length, 0);
