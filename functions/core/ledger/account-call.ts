@@ -10,7 +10,7 @@ import {
   type ReservationRequest,
 } from '../ports/counter-store.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import { type Account, addRateChange, markChanged, takeEndedRequests } from './account.ts';
+import { type Account, addRateChange, forgetChange, markChanged, takeEndedRequests } from './account.ts';
 import {
   type CounterState,
   confirmReport,
@@ -27,8 +27,6 @@ export interface PendingCall {
   readonly waiters: ReadonlyArray<WaitingRequest>;
   /** The store's count of calls when this call was made. */
   readonly storeCalls: number;
-  /** Whether the call has only requests with a counter that the store may lack. */
-  readonly isTrial: boolean;
 }
 
 export type DoneReply = Extract<AccountReply, { outcome: 'done' }>;
@@ -74,20 +72,17 @@ export function beginCall(account: Account): AccountCall {
 /**
  * Composes the next call of everything that fits; the rest is in a later call. `requests` returns the waiting requests,
  * the first ones first. Undefined if there is nothing to report, unless the call renews the lease.
- *
- * Nothing of a call is done if the store lacks one of its counters. So requests with a counter that the store may lack
- * are in calls without anything else (`isTrial`), if the first request that fits is one of them and `mayBeTrial`.
  */
 export function compose(
   account: Account,
   requests: () => Iterable<WaitingRequest>,
-  { isRenewal, mayBeTrial }: { readonly isRenewal: boolean; readonly mayBeTrial: boolean },
+  isRenewal: boolean,
 ): PendingCall | undefined {
   const counters: CounterState[] = [];
   const waiters: WaitingRequest[] = [];
-  const isTrial = takeRequests(counters, waiters, requests(), { mayBeTrial, room: REQUEST_COUNTERS });
-  const rateChanges = isTrial ? [] : takeReports(account, counters);
-  takeRequests(counters, waiters, requests(), { mayBeTrial: isTrial, room: MAX_COUNTERS });
+  takeRequests(counters, waiters, requests(), REQUEST_COUNTERS);
+  const rateChanges = takeReports(account, counters);
+  takeRequests(counters, waiters, requests(), MAX_COUNTERS);
   if (!isRenewal && counters.length + waiters.length + account.requests.in('inCall').length + rateChanges.length === 0)
     return undefined;
   const requested = new Set(waiters.flatMap(({ chargedCounters }) => chargedCounters.counters));
@@ -98,7 +93,7 @@ export function compose(
     requests: waiters.map(toReservationRequest),
     rateChanges,
   };
-  return { call, counters, waiters, storeCalls: account.knownStore.storeCalls, isTrial };
+  return { call, counters, waiters, storeCalls: account.knownStore.storeCalls };
 }
 
 /** Adds to the call what changed without a request. Returns the changes of rates. */
@@ -130,11 +125,6 @@ const isUpToDate = (account: Account, counter: CounterState): boolean =>
 
 const riskOf = ({ risk, costToCover }: CounterState): Nano => risk.current + costToCover.unreported;
 
-function forgetChange(account: Account, counter: CounterState): void {
-  account.changed.delete(counter);
-  counter.isChanged = false;
-}
-
 /** Changes of rates that fit into a call. */
 export function takeRateChanges({ rateChanges }: Account): RateChange[] {
   const first = [...rateChanges].slice(0, MAX_COUNTERS);
@@ -159,32 +149,25 @@ function addCounters(
   return true;
 }
 
-/**
- * Adds requests to the call. The first request of a call decides whether it is a trial, which has no reports and so the
- * whole room. Returns whether the call is a trial.
- */
+/** Adds requests to the call. */
 function takeRequests(
   counters: CounterState[],
   waiters: WaitingRequest[],
   requests: Iterable<WaitingRequest>,
-  { mayBeTrial, room }: { readonly mayBeTrial: boolean; readonly room: number },
-): boolean {
-  let isTrial = mayBeTrial && waiters.length > 0;
+  room: number,
+): void {
   let misfits = 0;
-  if (waiters.length === MAX_REQUESTS) return isTrial;
+  if (waiters.length === MAX_REQUESTS) return;
   for (const waiter of requests) {
     const charged = waiter.chargedCounters.counters;
-    const isKnown = charged.every(({ isInStore }) => isInStore);
-    if (waiters.length === 0) isTrial = mayBeTrial && !isKnown;
-    if (isKnown === isTrial || charged.some(({ isLoading }) => isLoading)) continue;
+    if (charged.some(({ isLoading }) => isLoading)) continue;
     // The first request has the whole room, so that the largest one is admitted, too.
-    if (addCounters(counters, charged, waiters.length === 0 || isTrial ? MAX_COUNTERS : room)) {
+    if (addCounters(counters, charged, waiters.length === 0 ? MAX_COUNTERS : room)) {
       waiter.isInCall = true;
       waiters.push(waiter);
     } else misfits += 1;
     if (waiters.length === MAX_REQUESTS || misfits === MAX_MISFITS) break;
   }
-  return isTrial && waiters.length > 0;
 }
 
 const toReservationRequest = (waiter: WaitingRequest): ReservationRequest => ({
@@ -257,7 +240,6 @@ export function applyDone(
     const { spent: spendOfAll, escrowOfAll, escrow, isWantedByOthers } = result;
     counter.limitAtGrant = limitAtGrantOf(counter, change, escrow);
     confirmReport(counter);
-    counter.isInStore = true;
     counter.risk.reported = change.risk;
     Object.assign(counter, { spendOfAll, escrowOfAll, escrow, isWantedByOthers } satisfies Partial<CounterState>);
     if (isWantedByOthers && idleEscrow(counter) > 0n) markChanged(account, counter);

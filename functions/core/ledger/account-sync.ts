@@ -43,7 +43,6 @@ export function createSync(context: LedgerContext): AccountSync {
   let pending: PendingCall | undefined;
   let isSending = false;
   let isRenewal = false;
-  let wasTrial = false;
   /** The time of the next call, never before `notBefore`. */
   let due: Millis = Number.POSITIVE_INFINITY;
   let notBefore: Millis = Number.NEGATIVE_INFINITY;
@@ -71,18 +70,10 @@ export function createSync(context: LedgerContext): AccountSync {
     if (!isReady()) return;
     clear();
     rejoinOnError(() => {
-      pending ??= composeNext();
+      pending ??= compose(account, context.waitQueue.requests, isRenewal);
       isRenewal = false;
       if (pending !== undefined) void send(pending);
     });
-  };
-
-  /** A trial follows another trial only if nothing else is to be sent. */
-  const composeNext = (): PendingCall | undefined => {
-    const composeOne = (mayBeTrial: boolean) => compose(account, context.waitQueue.requests, { isRenewal, mayBeTrial });
-    const next = composeOne(!wasTrial) ?? (wasTrial ? composeOne(true) : undefined);
-    wasTrial = next?.isTrial === true;
-    return next;
   };
 
   const send = async (sending: PendingCall): Promise<void> => {
@@ -164,13 +155,7 @@ export function createSync(context: LedgerContext): AccountSync {
       applyRefused(account, sent);
       // The two clocks may disagree about the edge of a window for a moment.
       if (reply.outcome === 'window') notBefore = intervalClock.now() + CALL_INTERVAL;
-      else {
-        const absent = new Set(reply.absent);
-        sent.counters.forEach((counter, index) => {
-          counter.isInStore = !absent.has(index);
-        });
-        context.loading.load(sent.counters.filter((_, index) => absent.has(index)));
-      }
+      else context.loading.load(reply.absent.flatMap((index) => sent.counters[index] ?? []));
     }
   };
   /** Whether everything is reported, or the open batch is full. */

@@ -164,6 +164,12 @@ export function markChanged(account: Account, counter: CounterState): void {
   account.changed.add(counter);
 }
 
+/** The next call does not name the counter. */
+export function forgetChange(account: Account, counter: CounterState): void {
+  counter.isChanged = false;
+  account.changed.delete(counter);
+}
+
 /** Adds a reservation, which takes its part of the escrow. */
 export function addReservation(account: Account, reservation: LiveReservation): void {
   account.requests.reserve(reservation);

@@ -12,7 +12,7 @@ import type { LedgerDatabase } from '../ports/ledger-database.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { counterKey, type KeyPolicy, type ScopePolicy, type ScopeSpend } from '../ports/policy.ts';
 import type { Recount } from '../ports/registry.ts';
-import { markChanged } from './account.ts';
+import { forgetChange, markChanged } from './account.ts';
 import type { CounterLoading, LedgerContext, StoreContext } from './context.ts';
 import { type CounterState, pendingSpend } from './counters.ts';
 import { createFailureLog } from './failures.ts';
@@ -73,7 +73,6 @@ export function createLoading(context: LedgerContext): CounterLoading {
     );
     for (const counter of loading) {
       counter.isLoading = false;
-      counter.isInStore = true;
       markChanged(account, counter);
     }
     context.sync.callNow();
@@ -83,10 +82,8 @@ export function createLoading(context: LedgerContext): CounterLoading {
   return {
     load(absent): void {
       for (const counter of absent) {
-        account.changed.delete(counter);
+        forgetChange(account, counter);
         counter.isLoading = true;
-        counter.isInStore = false;
-        counter.isChanged = false;
       }
       if (!isRunning) void run();
     },

@@ -65,8 +65,6 @@ export interface CounterState {
   readonly waitingRequests: Set<WaitingRequest>;
   /** Whether the counter is being loaded from PostgreSQL: no call names it meanwhile. */
   isLoading: boolean;
-  /** Whether the store is known to have the counter: a reply has named it, or it was loaded. */
-  isInStore: boolean;
   /** Whether the next call names the counter. */
   isChanged: boolean;
   /** Whether the counter was dropped: another object may have its key now. */
@@ -192,7 +190,7 @@ export function resetFigures(counter: CounterState): void {
   counter.risk.reported = 0n;
   endReport(counter);
   Object.assign(counter, { spendOfAll: undefined, escrow: 0n, escrowOfAll: 0n, isWantedByOthers: false });
-  Object.assign(counter, { isLoading: false, isInStore: false });
+  counter.isLoading = false;
 }
 
 const emptyCounter = (key: string, scopeWindow: ScopeWindow): CounterState => ({
@@ -217,7 +215,6 @@ const emptyCounter = (key: string, scopeWindow: ScopeWindow): CounterState => ({
   lastReservedAt: 0,
   waitingRequests: new Set(),
   isLoading: false,
-  isInStore: false,
   isChanged: false,
   isDropped: false,
   changeIndex: 0,

@@ -61,7 +61,7 @@ export function createReservations(context: LedgerContext): Reservations {
     if (reply.outcome === 'reserved') {
       context.waitQueue.remove(waiter);
       waiter.onReserved({ chargedCounters, amount: reply.amount, rates, reply: reply.rates });
-    } else if (reply.outcome === 'late') context.waitQueue.addToNextCall(waiter);
+    } else if (reply.outcome === 'late' || reply.outcome === 'absent') context.waitQueue.addToNextCall(waiter);
     else if (reply.outcome !== 'held' || waiter.isGrowth) context.waitQueue.refuse(waiter, toRefusal(waiter, reply));
     else {
       const counter = chargedCounters.counters[reply.counter];
@@ -125,6 +125,8 @@ export function createReservations(context: LedgerContext): Reservations {
           context.waitQueue.addToNextCall(waiter);
         } else if (!waiter.hasEnded) applyReply(waiter, requestReply);
       });
+      if (reply.replies.some(({ outcome }) => outcome === 'absent'))
+        context.loading.load(counters.filter(({ spendOfAll }) => spendOfAll === undefined));
       for (const counter of counters) {
         if (counter.waitingRequests.size === 0) continue;
         refuseSpent(counter, applyReply);
@@ -246,7 +248,7 @@ function toError(context: LedgerContext, error: unknown): ReservationRefusal {
 
 function toRefusal(
   waiter: WaitingRequest,
-  reply: Exclude<ReservationReply, { outcome: 'reserved' | 'late' }>,
+  reply: Exclude<ReservationReply, { outcome: 'reserved' | 'late' | 'absent' }>,
 ): ReservationRefusal {
   if (reply.outcome === 'limited') return toRateRefusal(waiter, reply);
   const { scopes, counters, limits } = waiter.chargedCounters;

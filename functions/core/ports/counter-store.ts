@@ -116,7 +116,8 @@ export interface AccountCall {
 
 /** A counter after a call. */
 export interface CounterReply {
-  readonly spent: Nano;
+  /** Undefined: the counter is absent. */
+  readonly spent: Nano | undefined;
   /** Escrow of all accounts. */
   readonly escrowOfAll: Nano;
   /** Escrow of this account. */
@@ -146,6 +147,8 @@ export type ReservationReply =
   | ({ readonly outcome: 'limited'; readonly rates: RateReply } & RateRefusal)
   /** Spend leaves enough, escrow does not. */
   | { readonly outcome: 'held'; readonly counter: number; readonly rates?: RateReply | undefined }
+  /** One of its counters is absent: nothing is decided. */
+  | { readonly outcome: 'absent' }
   /** The deadline has passed: nothing is reserved. */
   | { readonly outcome: 'late' };
 
@@ -170,7 +173,10 @@ export type AccountReply =
       /** Some of the other accounts whose lease has ended: a process should close them. */
       readonly endedAccounts: ReadonlyArray<string>;
     })
-  /** These counters are not loaded, but a change or request needs them: nothing was done, and the number is used up. */
+  /**
+   * These counters are not loaded, but a change spends or requests escrow ahead in them: nothing was done, and the
+   * number is used up.
+   */
   | (StoreReply & { readonly outcome: 'absent'; readonly absent: ReadonlyArray<number> })
   /**
    * The window of a requested counter is not current on the store's clock (growth alone does not need that): nothing

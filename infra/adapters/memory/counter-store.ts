@@ -134,7 +134,7 @@ function answerCall(store: state.MemoryStore, call: AccountCall, now: Millis): A
   if (account.outcome.outcome !== 'done') return { ...account.outcome, ...head };
   const replies = state.changedCounters(store, account, call).map(
     ({ counter, figures: { escrow } }): CounterReply => ({
-      spent: counter.spent ?? 0n,
+      spent: counter.spent,
       escrowOfAll: state.escrowIn(counter),
       escrow,
       isWantedByOthers: isWantedByOthers(counter, now, account.id),
@@ -194,10 +194,8 @@ function obstacleOf(
   { changes, requests }: AccountCall,
   now: Millis,
 ): state.Outcome | undefined {
-  const requested = new Set(requests.flatMap(({ counters }) => counters));
-  const isRequested = (change: CounterChange, index: number): boolean => requested.has(index) || change.ahead > 0n;
   const absent = changes.flatMap((change, index) =>
-    (partsOf(change).length > 0 || isRequested(change, index)) && state.counterOf(store, change).spent === undefined
+    (partsOf(change).length > 0 || change.ahead > 0n) && state.counterOf(store, change).spent === undefined
       ? [index]
       : [],
   );

@@ -26,6 +26,7 @@ const IDLE_SHARE = 16n;
 
 export function answerRequest({ store, account, changed, now }: Step, request: ReservationRequest): ReservationReply {
   const changedCounters = request.counters.flatMap((index) => changed[index] ?? []);
+  if (changedCounters.some(({ counter }) => counter.spent === undefined)) return { outcome: 'absent' };
   const ratesNow = (modelEntryIndex?: number) =>
     request.rates && {
       ...(modelEntryIndex === undefined ? {} : { modelEntryIndex }),

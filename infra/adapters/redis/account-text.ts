@@ -67,7 +67,7 @@ function toState([counter, figures, isWantedByOthers]: readonly [
 ]): CounterReply {
   const [spent = '', escrowOfAll = '', escrow = ''] = [...counter.split(' '), ...figures.split(' ')];
   return {
-    spent: spent === '-' ? 0n : toNano(spent),
+    spent: spent === '-' ? undefined : toNano(spent),
     escrowOfAll: toNano(escrowOfAll),
     escrow: toNano(escrow),
     isWantedByOthers,

@@ -527,7 +527,7 @@ local function readChanges()
     for i, index in ipairs(request.counters) do
       local change = changes[index + 1]
       if change == nil or change.request == request then error('a request must name different counters of its call', 0) end
-      request.counters[i], change.mustBeLoaded, change.request, change.needsCurrentWindow = change, true, request, change.needsCurrentWindow or not request.isGrowth
+      request.counters[i], change.request, change.needsCurrentWindow = change, request, change.needsCurrentWindow or not request.isGrowth
     end
   end
   return changes, names
@@ -602,6 +602,9 @@ end
 -- The reply to one request of a call (`ReservationReply` of the port).
 local function answerRequest(request, account)
   if input.deadline < now then return { outcome = 'late' } end
+  for _, change in ipairs(request.counters) do
+    if not change.counter.spent then return { outcome = 'absent' } end
+  end
   local reply, modelEntryIndex = decide(request, account)
   reply.rates = request.rates and { modelEntryIndex = modelEntryIndex, minute = minute, remainders = remaindersOf(request.rates) }
   for _, change in ipairs(request.counters) do

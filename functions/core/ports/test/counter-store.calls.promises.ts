@@ -55,10 +55,8 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
       test('was not done, and is not done now', async () => {
         const [key, spent] = [counter('key', 10n), await loadCounter('spent', 10n)];
         const one = start();
-        const changes = [changeOf(spent, { spend: 1n }), changeOf(key)];
-        expect(await one.send({ changes, requests: [requestOf(1n, { counters: [1] })] })).toMatchObject({
-          absent: [1],
-        });
+        const changes = [changeOf(spent, { spend: 1n }), changeOf(key, { ahead: 1n })];
+        expect(await one.send({ changes })).toMatchObject({ absent: [1] });
         await under.store.load(under.epoch, [{ ...key, spent: 0n }]);
         expect(await one.repeat()).toMatchObject({ outcome: 'absent', absent: [1] });
         expect(await read(spent, key)).toEqual([
@@ -104,17 +102,14 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
     });
 
     describe('in a counter that is absent', () => {
-      test('is not done where it spends or asks, and its number is used up', async () => {
+      test('is not done where it spends or asks ahead, and its number is used up', async () => {
         const [key, spent] = [counter('key', 10n), await loadCounter('spent', 10n)];
-        const [here, there] = [changeOf(spent, { spend: 5n }), changeOf(key)];
+        const here = changeOf(spent, { spend: 5n });
         const one = start();
         const absent = { outcome: 'absent', absent: [1] };
         expect(await one.send({ changes: [here, changeOf(key, { spend: 1n })] })).toMatchObject(absent);
         expect(await one.send({ changes: [here, changeOf(key, { spend: -1n })] })).toMatchObject(absent);
         expect(await one.send({ changes: [here, changeOf(key, { ahead: 1n })] })).toMatchObject(absent);
-        expect(
-          await one.send({ changes: [here, there], requests: [requestOf(0n, { counters: [1, 0] })] }),
-        ).toMatchObject(absent);
         expect(
           await one.send({ changes: [changeOf(key, { spend: 1n }), changeOf(counter('team'), { spend: 1n })] }),
         ).toMatchObject({
@@ -122,6 +117,27 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         });
         expect(await read(spent, key)).toEqual([[0n, 0n], undefined]);
         expect(await one.call({ changes: [here] })).toMatchObject({ counters: [{ spent: 5n }] });
+      });
+
+      test('is done without the requests that need the counter, also when it is repeated', async () => {
+        const [key, loaded] = [counter('key', 10n), await loadCounter('loaded', 10n)];
+        const one = start();
+        const requests = [
+          requestOf(0n, { counters: [1, 0] }),
+          requestOf(3n, { counters: [1] }),
+          requestOf(4n, { counters: [0] }),
+        ];
+        const replies = [{ outcome: 'absent' }, { outcome: 'reserved', amount: 3n }, { outcome: 'absent' }];
+        const counters = [
+          { spent: undefined, escrowOfAll: 0n, escrow: 0n },
+          { spent: 2n, escrowOfAll: 3n },
+        ];
+        const changes = [changeOf(key), changeOf(loaded, { spend: 2n })];
+        expect(await one.call({ changes, requests })).toMatchObject({ replies, counters });
+        expect(await read(key, loaded)).toEqual([undefined, [2n, 3n]]);
+        await under.store.load(under.epoch, [{ ...key, spent: 7n }]);
+        expect(await one.repeat()).toMatchObject({ replies, counters: [{ spent: 7n, escrow: 0n }, { escrow: 3n }] });
+        expect(await one.reservation(4n, key)).toMatchObject({ outcome: 'exceeded' });
       });
 
       test('is done where it only says what is at risk, returned or carried over; what is carried over is loaded later', async () => {
