@@ -30,6 +30,8 @@ const SIZES = { maxSize: MAX_BYTES, sizeCalculation: ({ record }: CachedRecord) 
  * records, which no other query reads: a tenant may have many of them, and other keys must not wait for them.
  */
 const QUERIES = { known: 4, unknown: 2, large: 1 };
+/** The time for which a query runs alone in its queue, so that many keys share the next one. */
+const QUERY_INTERVAL: Millis = 2;
 /** The maximum number of keys that wait for a query. One query reads all keys that wait. */
 const MAX_WAITING = 1_000;
 const TOO_MANY_LOOKUPS = 'too many keys wait for a look-up';
@@ -73,9 +75,9 @@ export function createPolicyCache(
 ) {
   const { known, large, unknown } = memory;
   const queues = {
-    known: createLookupQueue(QUERIES.known, queryUpTo(MAX_ORDINARY)),
-    unknown: createLookupQueue(QUERIES.unknown, queryUpTo(MAX_ORDINARY)),
-    large: createLookupQueue(QUERIES.large, queryUpTo(Number.POSITIVE_INFINITY)),
+    known: createLookupQueue({ clock, timer }, QUERIES.known, queryUpTo(MAX_ORDINARY)),
+    unknown: createLookupQueue({ clock, timer }, QUERIES.unknown, queryUpTo(MAX_ORDINARY)),
+    large: createLookupQueue({ clock, timer }, QUERIES.large, queryUpTo(Number.POSITIVE_INFINITY)),
   };
 
   return function findPolicy(hash: string): PolicyResult | Promise<PolicyResult> {
@@ -132,11 +134,17 @@ type Query = (hashes: ReadonlyArray<string>, resolve: Resolve) => Promise<void>;
  * Look-ups of keys; one query reads all keys that wait. If too many keys wait, the oldest look-up fails: a flood of
  * keys delays no other key. `Limiter` cannot do this: it would run one query for each key.
  */
-function createLookupQueue(queries: number, query: Query) {
+function createLookupQueue(
+  { clock, timer }: Pick<GatewayDependencies, 'clock' | 'timer'>,
+  queries: number,
+  query: Query,
+) {
   let waiting = new Map<string, Lookup>();
   /** Look-ups of the queries that run. */
   const inQuery = new Map<string, Lookup>();
   let running = 0;
+  let begunAt = Number.NEGATIVE_INFINITY;
+  let isDelayed = false;
 
   return function enqueue(hash: string): Promise<PolicyResult> {
     const known = inQuery.get(hash) ?? waiting.get(hash);
@@ -150,30 +158,44 @@ function createLookupQueue(queries: number, query: Query) {
       waiting.delete(oldest[0]);
       oldest[1].resolve(err(TOO_MANY_LOOKUPS));
     }
-    if (running < queries) void run();
+    begin();
     return lookup.promise;
   };
 
+  /** Begins a query of all keys that wait; if another one has begun just now, a little later or at its end. */
+  function begin(): void {
+    if (waiting.size === 0 || running >= queries) return;
+    // The clock may be set back.
+    const age = Math.max(0, clock.now() - begunAt);
+    if (running === 0 || age >= QUERY_INTERVAL) return void run();
+    if (isDelayed) return;
+    isDelayed = true;
+    timer(QUERY_INTERVAL - age, () => {
+      isDelayed = false;
+      begin();
+    });
+  }
+
   async function run(): Promise<void> {
     running += 1;
-    while (waiting.size > 0) {
-      const batch = waiting;
-      waiting = new Map();
-      for (const [hash, lookup] of batch) inQuery.set(hash, lookup);
-      await query([...batch.keys()], (hash, result) => {
-        const lookup = batch.get(hash);
-        if (lookup === undefined) return;
-        batch.delete(hash);
-        inQuery.delete(hash);
-        lookup.resolve(result);
-      });
-      // Look-ups that this query has not answered wait for the next one, in which small records come first again.
-      for (const [hash, lookup] of batch) {
-        inQuery.delete(hash);
-        if (waiting.size < MAX_WAITING) waiting.set(hash, lookup);
-        else lookup.resolve(err(TOO_MANY_LOOKUPS));
-      }
+    begunAt = clock.now();
+    const batch = waiting;
+    waiting = new Map();
+    for (const [hash, lookup] of batch) inQuery.set(hash, lookup);
+    await query([...batch.keys()], (hash, result) => {
+      const lookup = batch.get(hash);
+      if (lookup === undefined) return;
+      batch.delete(hash);
+      inQuery.delete(hash);
+      lookup.resolve(result);
+    });
+    // Look-ups that this query has not answered wait for the next one, in which small records come first again.
+    for (const [hash, lookup] of batch) {
+      inQuery.delete(hash);
+      if (waiting.size < MAX_WAITING) waiting.set(hash, lookup);
+      else lookup.resolve(err(TOO_MANY_LOOKUPS));
     }
     running -= 1;
+    begin();
   }
 }
