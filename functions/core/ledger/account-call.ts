@@ -37,6 +37,8 @@ const LEASE: Millis = 20_000;
  * by then.
  */
 const DEADLINE: Millis = 1000;
+/** After this time a sum is read again. */
+const MAX_SUM_AGE: Millis = 5000;
 /** Escrow that no request has used for this long is returned with the next periodic call, so within a second. */
 const UNUSED_AFTER: Millis = 750;
 /**
@@ -186,7 +188,14 @@ export function takeCounterChange(account: Account, counter: CounterState, isReq
   counter.risk.inCall = risk;
   const escrowChange = escrowChangeOf(account, counter, isRequested);
   counter.returnedInCall = escrowChange.returned;
-  return { scopeId, window, limit, spend: spend.inCall, risk, carriedOver: 0n, ...escrowChange };
+  const sum = sumFor(account, counter);
+  return { scopeId, window, limit, spend: spend.inCall, risk, carriedOver: 0n, ...escrowChange, sum };
+}
+
+/** The sum for the store, if it was read just now: a counter may be loaded, used, and dropped after a minute. */
+function sumFor(account: Account, { loadedSum }: CounterState): Nano | undefined {
+  const age = loadedSum === undefined ? 0 : account.now() - loadedSum.readAt;
+  return age >= 0 && age < MAX_SUM_AGE ? loadedSum?.spent : undefined;
 }
 
 /**
@@ -240,6 +249,7 @@ export function applyDone(
     const { spent: spendOfAll, escrowOfAll, escrow, isWantedByOthers } = result;
     counter.limitAtGrant = limitAtGrantOf(counter, change, escrow);
     confirmReport(counter);
+    if (spendOfAll !== undefined) counter.loadedSum = undefined;
     counter.risk.reported = change.risk;
     Object.assign(counter, { spendOfAll, escrowOfAll, escrow, isWantedByOthers } satisfies Partial<CounterState>);
     if (isWantedByOthers && idleEscrow(counter) > 0n) markChanged(account, counter);

@@ -8,7 +8,6 @@ import { err, ok, type Result } from '../failure/result.ts';
 import { spendWindow } from '../money/window.ts';
 import { FIGURES_PAGE } from '../ports/counter-store.ts';
 import type { ReservationRefusal } from '../ports/ledger.ts';
-import type { LedgerDatabase } from '../ports/ledger-database.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { counterKey, type KeyPolicy, type ScopePolicy, type ScopeSpend } from '../ports/policy.ts';
 import type { Recount } from '../ports/registry.ts';
@@ -18,39 +17,66 @@ import { type CounterState, pendingSpend } from './counters.ts';
 import { createFailureLog } from './failures.ts';
 import { FIRST_PAUSE, MIN_WAIT, nextPause, pause, REQUEST_DEADLINE } from './timeout.ts';
 
+/** Reads these sums in PostgreSQL. Counters that count from another scope are counted before, once. */
+async function readSums(
+  database: StoreContext['database'],
+  counters: ReadonlyArray<Recount>,
+): Promise<ReadonlyArray<ScopeSpend>> {
+  const derived = counters.filter(({ from }) => from !== undefined);
+  if (derived.length > 0) await database.countFirst(derived);
+  return database.sums(counters);
+}
+
 /**
- * Reads these sums in PostgreSQL, sets the counters that are absent, and returns the sums. Throws if the store or the
- * database does not reply.
+ * Reads these sums, sets the counters that are absent, and returns the sums. Throws if the store or the database does
+ * not reply.
  */
 export async function load(
   { counterStore, database }: Pick<StoreContext, 'counterStore' | 'database'>,
   epoch: number,
   counters: ReadonlyArray<Recount>,
 ): Promise<ReadonlyArray<ScopeSpend>> {
-  await countDerived(database, counters);
-  const sums = await database.sums(counters);
+  const sums = await readSums(database, counters);
   for (let from = 0; from < sums.length; from += FIGURES_PAGE)
     await counterStore.load(epoch, sums.slice(from, from + FIGURES_PAGE));
   return sums;
 }
 
-/** Counts the counters that count from another scope, once: before their sums are read. */
-async function countDerived(database: LedgerDatabase, counters: ReadonlyArray<Recount>): Promise<void> {
-  const derived = counters.filter(({ from }) => from !== undefined);
-  if (derived.length > 0) await database.countFirst(derived);
+export function createLoading(context: LedgerContext): CounterLoading {
+  const { account } = context;
+  const loads = createFailureLog(context, 'sums');
+  // To count from another scope may take seconds: other counters do not wait for it.
+  const plain = createLoadQueue(context, loads, Number.POSITIVE_INFINITY);
+  const derived = createLoadQueue(context, loads, MAX_DERIVED);
+  return {
+    load(absent): void {
+      for (const counter of absent) {
+        forgetChange(account, counter);
+        counter.isLoading = true;
+        counter.loadedSum = undefined;
+        (counter.countedFrom === undefined ? plain : derived).add(counter);
+      }
+    },
+  };
 }
 
-export function createLoading(context: LedgerContext): CounterLoading {
+/**
+ * The counters that count from another scope and are loaded together: after an edit of a key policy, all keys have one.
+ */
+const MAX_DERIVED = 64;
+
+/** Loads counters, at most `max` together. Requests wait until their deadlines. */
+function createLoadQueue(context: LedgerContext, loads: ReturnType<typeof createFailureLog>, max: number) {
   const { account, timer } = context;
-  const loads = createFailureLog(context, 'sums');
+  const absentCounters = new Set<CounterState>();
   let isRunning = false;
 
-  /** Loads until no counter is absent. Requests wait until their deadlines. */
+  /** Reads sums until no counter is absent. */
   const run = async (): Promise<void> => {
     isRunning = true;
     for (let wait = FIRST_PAUSE; !account.isStopped && isRunning; ) {
       try {
-        isRunning = await loadAll();
+        isRunning = await loadNext();
         if (isRunning) loads.succeeded();
         wait = FIRST_PAUSE;
       } catch (error) {
@@ -61,45 +87,33 @@ export function createLoading(context: LedgerContext): CounterLoading {
     }
     isRunning = false;
   };
-  /** Loads all absent counters. False: none is absent. */
-  const loadAll = async (): Promise<boolean> => {
+  /** Reads the sums of the next absent counters, which the next call sets in the store. False: none is absent. */
+  const loadNext = async (): Promise<boolean> => {
     // A process that has left its account loads nothing: before an epoch is open nobody reads sums.
-    const loading = nextOf([...account.counters.all()].filter(({ isLoading }) => isLoading));
+    for (const counter of absentCounters) if (!counter.isLoading) absentCounters.delete(counter);
+    const loading = [...absentCounters].slice(0, max);
     if (loading.length === 0) return false;
-    await load(
-      context,
-      account.epoch,
-      loading.map(({ scopeWindow, countedFrom: from }) => ({ ...scopeWindow, from })),
-    );
-    for (const counter of loading) {
+    const [{ id }, readAt] = [account, account.now()];
+    const counters = loading.map(({ scopeWindow, countedFrom: from }) => ({ ...scopeWindow, from }));
+    const sums = await readSums(context.database, counters);
+    if (account.id !== id) return true;
+    for (const [index, counter] of loading.entries()) {
+      const { spent } = sums[index] ?? {};
+      if (spent === undefined) throw new Error('PostgreSQL returned too few sums (our error)');
+      absentCounters.delete(counter);
       counter.isLoading = false;
+      counter.loadedSum = { spent, readAt };
       markChanged(account, counter);
     }
     context.sync.callNow();
     return true;
   };
-
   return {
-    load(absent): void {
-      for (const counter of absent) {
-        forgetChange(account, counter);
-        counter.isLoading = true;
-      }
+    add(counter: CounterState): void {
+      absentCounters.add(counter);
       if (!isRunning) void run();
     },
   };
-}
-
-/** The counters that count from another scope and are loaded together: after an edit of a key policy, all keys have one. */
-const MAX_DERIVED = 64;
-
-/** The counters that are loaded next: the others do not wait until all that count from another scope are counted. */
-function nextOf(absent: ReadonlyArray<CounterState>): ReadonlyArray<CounterState> {
-  const { true: derived = [], false: others = [] } = Object.groupBy(
-    absent,
-    ({ countedFrom }) => `${countedFrom !== undefined}` as const,
-  );
-  return [...others, ...derived.slice(0, MAX_DERIVED)];
 }
 
 type Spends = ReadonlyArray<ScopeSpend | undefined>;

@@ -63,8 +63,10 @@ export interface CounterState {
   lastReservedAt: Millis;
   /** Requests that wait because reservations in this counter left too little, in order of arrival. */
   readonly waitingRequests: Set<WaitingRequest>;
-  /** Whether the counter is being loaded from PostgreSQL: no call names it meanwhile. */
+  /** Whether the counter's sum is being read in PostgreSQL: no call names the counter meanwhile. */
   isLoading: boolean;
+  /** The sum of an absent counter for the next call, and the time at which it was read, on the store's clock. */
+  loadedSum: { readonly spent: Nano; readonly readAt: Millis } | undefined;
   /** Whether the next call names the counter. */
   isChanged: boolean;
   /** Whether the counter was dropped: another object may have its key now. */
@@ -190,7 +192,7 @@ export function resetFigures(counter: CounterState): void {
   counter.risk.reported = 0n;
   endReport(counter);
   Object.assign(counter, { spendOfAll: undefined, escrow: 0n, escrowOfAll: 0n, isWantedByOthers: false });
-  counter.isLoading = false;
+  Object.assign(counter, { isLoading: false, loadedSum: undefined });
 }
 
 const emptyCounter = (key: string, scopeWindow: ScopeWindow): CounterState => ({
@@ -215,6 +217,7 @@ const emptyCounter = (key: string, scopeWindow: ScopeWindow): CounterState => ({
   lastReservedAt: 0,
   waitingRequests: new Set(),
   isLoading: false,
+  loadedSum: undefined,
   isChanged: false,
   isDropped: false,
   changeIndex: 0,

@@ -37,6 +37,11 @@ export interface CounterChange extends ScopeWindow {
    * fits into what spend and escrow leave of the limit.
    */
   readonly ahead: Nano;
+  /**
+   * PostgreSQL's sum, read in this epoch some seconds ago at most. As `load`, before anything else is done: also if the
+   * rest of the call cannot be done, but not after its deadline.
+   */
+  readonly sum?: Nano | undefined;
 }
 
 /** One request that needs the store: its whole amount from all its counters, or nothing. */

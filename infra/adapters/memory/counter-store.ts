@@ -164,6 +164,9 @@ const endedAccounts = (store: state.MemoryStore, now: Millis): state.AccountStat
 function perform(store: state.MemoryStore, account: state.AccountState, call: AccountCall, now: Millis): void {
   store.storeCalls += 1;
   Object.assign(account, { callNumber: call.callNumber, leaseEnd: now + call.lease });
+  const isLate = now > call.deadline;
+  for (const { scopeId, window, sum } of isLate ? [] : call.changes)
+    if (sum !== undefined) state.load(store, { scopeId, window, spent: sum }, now);
   account.outcome = obstacleOf(store, call, now) ?? { outcome: 'done', replies: [] };
   if (account.outcome.outcome !== 'done') return;
   if (account.bookedBatch < call.bookedBatch)
@@ -179,7 +182,6 @@ function perform(store: state.MemoryStore, account: state.AccountState, call: Ac
   }
   for (const change of call.rateChanges) store.rates.applyChange(change, account.id, now);
   const step = { store, account, changed, now };
-  const isLate = now > call.deadline;
   const replies = call.requests.map((request) =>
     isLate ? { outcome: 'late' as const } : answerRequest(step, request),
   );

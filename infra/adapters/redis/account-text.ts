@@ -21,6 +21,8 @@ export const fromCall = (call: AccountCall): object => ({
   lease: Math.ceil(call.lease),
   deadline: Math.floor(call.deadline),
   changes: call.changes.map(fromChange),
+  // Indexes in Lua begin with 1.
+  sums: call.changes.flatMap(({ sum }, index) => (sum === undefined ? [] : [[index + 1, `${sum}`]])),
 });
 
 /** A change with its amounts in the order of the script; zeros at the end are left out. */

@@ -505,6 +505,10 @@ local function applyRateChange(rateChange)
   if rateChange.parallel ~= 0 then changeInFlight(rateChange.id, rateChange.parallel) end
 end
 
+-- Sets an absent counter to its sum.
+local function loadSum(counter, sum)
+  if counter.spent == nil then counter.spent, counter.keptUntil = sum, math.max(now, select(2, windowOf(counter))) + KEEP end
+end
 -- Changes of a call: { counter, limit or false, spend, risk, returned, carriedOver, ahead, spend of later batches }; zeros
 -- at the end may be left out.
 local function readChanges()
@@ -670,6 +674,7 @@ function operations.call()
   if not isRepeated then
     storeCalls = storeCalls + 1
     account.callNumber, account.state, account.leaseEnd, account.isChanged = callNumber, 'live', now + input.lease, true
+    for _, pair in ipairs(now <= input.deadline and input.sums or {}) do loadSum(changes[pair[1]].counter, toSum(pair[2])) end
     account.outcome = cjson.encode(obstacleOf(changes) or perform(account, changes, names))
   end
   local isDone, reply = string.find(account.outcome, '"done"', 1, true), { now = now, storeCalls = storeCalls }
@@ -736,10 +741,7 @@ function operations.forget()
 end
 
 function operations.load()
-  for _, pair in ipairs(input.sums) do
-    local counter, spent = counterOf(pair[1]), toSum(pair[2])
-    if counter.spent == nil then counter.spent, counter.keptUntil = spent, math.max(now, select(2, windowOf(counter))) + KEEP end
-  end
+  for _, pair in ipairs(input.sums) do loadSum(counterOf(pair[1]), toSum(pair[2])) end
   write()
   return {}
 end

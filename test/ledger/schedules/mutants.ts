@@ -314,8 +314,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/counter-loading.ts`,
-        line: 'const sums = await database.sums(counters);',
-        becomes: 'const sums = (await database.sums(counters)).map((sum) => ({ ...sum, spent: 0n }));',
+        line: 'counter.loadedSum = { spent, readAt };',
+        becomes: 'counter.loadedSum = { spent: spent - spent, readAt };',
       },
     ],
   },

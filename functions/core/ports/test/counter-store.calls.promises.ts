@@ -140,6 +140,38 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         expect(await one.reservation(4n, key)).toMatchObject({ outcome: 'exceeded' });
       });
 
+      test('sets the counter to the sum that it names, and decides by it', async () => {
+        const [key, team] = [counter('key', 10n), await loadCounter('team', 10n, 4n)];
+        const one = start();
+        const changes = [changeOf(key, { sum: 7n, spend: 1n }), changeOf(team, { sum: 9n })];
+        const requests = [requestOf(3n, { counters: [0, 1] }), requestOf(2n, { counters: [0, 1] })];
+        const reply = await one.call({ changes, requests });
+        expect(reply.replies).toMatchObject([{ outcome: 'exceeded', counter: 0 }, { outcome: 'reserved' }]);
+        expect(await read(key, team)).toEqual([
+          [8n, 2n],
+          [4n, 2n],
+        ]);
+        await one.repeat();
+        expect(await one.report(key, { sum: 0n, spend: 1n })).toMatchObject({ spent: 9n, escrowOfAll: 1n });
+      });
+
+      test('sets it also where the rest is not done, but not after its deadline or in another epoch', async () => {
+        const [key, other] = [counter('key', 10n), counter('other', 10n)];
+        const one = start();
+        const changes = [changeOf(key, { sum: 7n })];
+        expect(await start().send({ changes, deadline: under.now() - 1 })).toMatchObject({ why: 'accountClosed' });
+        expect(await start().send({ changes, epoch: 0 })).toMatchObject({ outcome: 'epoch' });
+        expect(await read(key)).toEqual([undefined]);
+        await one.call();
+        await one.call({ changes, deadline: under.now() - 1 });
+        await one.repeat();
+        expect(await read(key)).toEqual([undefined]);
+        expect(await one.send({ changes: [...changes, changeOf(other, { spend: 1n })] })).toMatchObject({
+          absent: [1],
+        });
+        expect(await read(key, other)).toEqual([[7n, 0n], undefined]);
+      });
+
       test('is done where it only says what is at risk, returned or carried over; what is carried over is loaded later', async () => {
         const key = counter('key', 100n);
         const one = start();

@@ -107,6 +107,7 @@ function createScenario(pick: Pick, now: () => Millis) {
     returned: size(),
     carriedOver: pick(0n, 0n, 0n, 5n),
     ahead: pick(0n, 0n, 1n, 3n),
+    sum: pick(undefined, undefined, 0n, 30n, 2n ** 53n),
     laterSpend: pick([], [], [], [1, 2]).map((by) => ({ batch: batch + by, spend: pick(1n, -1n) * size() })),
   });
   const ask = (lines: ReadonlyArray<unknown>): ReservationRequest => ({
