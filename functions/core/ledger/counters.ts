@@ -155,7 +155,8 @@ export function createCounters() {
     /** Begins a second of demand: counters without figures are dropped. */
     beginSecond(): void {
       for (const state of counters.values()) {
-        Object.assign(state, { lastDemand: state.demand, demand: 0n });
+        state.lastDemand = state.demand;
+        state.demand = 0n;
         if (isUsed(state)) continue;
         state.isDropped = true;
         counters.delete(state.key);
@@ -261,8 +262,10 @@ export const isCovered = ({ costToCover: { inCall, unreported }, risk }: Counter
   // If it has arrived, the store has its costs as spend, and charges its risk.
   (risk.inCall === undefined || unreported <= risk.inCall);
 
-function isUsed({ reservations, isLoading, isChanged, waitingRequests, ...amounts }: CounterState): boolean {
-  const { escrow, returnedInCall, spend, risk } = amounts;
-  if (reservations > 0 || isLoading || isChanged || waitingRequests.size > 0 || risk.inCall !== undefined) return true;
-  return [escrow, returnedInCall, spend.inCall, spend.unreported, risk.reported].some((amount) => amount !== 0n);
+function isUsed(counter: CounterState): boolean {
+  const { escrow, returnedInCall, spend, risk } = counter;
+  if (counter.reservations > 0 || counter.isLoading || counter.isChanged || counter.waitingRequests.size > 0)
+    return true;
+  if (risk.inCall !== undefined || risk.reported !== 0n || escrow !== 0n || returnedInCall !== 0n) return true;
+  return spend.inCall !== 0n || spend.unreported !== 0n;
 }

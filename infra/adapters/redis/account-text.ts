@@ -1,5 +1,5 @@
 // Calls and replies in the form of the script: counters by name, amounts as strings (account.lua).
-import type { AccountCall, CounterChange, CounterReply } from '#core/ports/counter-store.ts';
+import type { AccountCall, AccountReply, CounterChange, CounterReply } from '#core/ports/counter-store.ts';
 import type { Nano } from '#core/ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 
@@ -21,6 +21,11 @@ export const fromCall = (call: AccountCall): object => ({
   lease: Math.ceil(call.lease),
   deadline: Math.floor(call.deadline),
   changes: call.changes.map(fromChange),
+  requests: call.requests.map((request) => ({
+    ...request,
+    amount: `${request.amount}`,
+    minAmount: `${request.minAmount}`,
+  })),
   // Indexes in Lua begin with 1.
   sums: call.changes.flatMap(({ sum }, index) => (sum === undefined ? [] : [[index + 1, `${sum}`]])),
 });
@@ -31,11 +36,9 @@ function fromChange(change: CounterChange): ReadonlyArray<unknown> {
   const amounts = [spend, risk, returned, carriedOver, ahead];
   const sent = amounts.slice(0, amounts.findLastIndex((amount) => amount !== 0n) + 1);
   const start = [nameOf(change), limit === undefined ? false : `${limit}`];
-  return laterSpend.length > 0 ? [...start, ...amounts.map(String), laterSpend] : [...start, ...sent.map(String)];
+  if (laterSpend.length === 0) return [...start, ...sent.map(String)];
+  return [...start, ...amounts.map(String), laterSpend.map((part) => ({ ...part, spend: `${part.spend}` }))];
 }
-
-export const toText = (argument: object): string =>
-  JSON.stringify(argument, (_, value: unknown) => (typeof value === 'bigint' ? `${value}` : value));
 
 /** A reply. In Lua an empty list is an empty table, which becomes an object. */
 export const fromText = <T>(text: string): T =>
@@ -47,6 +50,35 @@ export function toNano(text: string): Nano {
   if (!/^-?\d{1,40}$/.test(text)) throw new Error('unexpected reply of the store: not an amount');
   return BigInt(text);
 }
+
+interface DoneText {
+  readonly outcome: string;
+  readonly counters: ReadonlyArray<CounterText> | Empty;
+  readonly replies:
+    | ReadonlyArray<{ readonly amount?: string; readonly spent?: string; readonly rates?: object }>
+    | Empty;
+  readonly endedAccounts: ReadonlyArray<string> | Empty;
+}
+type Empty = Readonly<Record<string, never>>;
+
+/** The reply to a call. Nearly every reply is read here, without a look at each of its values. */
+export function fromReply(text: string): AccountReply {
+  const reply = JSON.parse(text) as DoneText;
+  const replies = listOf(reply.replies ?? {});
+  if (reply.outcome !== 'done' || replies.some(({ rates }) => rates !== undefined)) return fromText(text);
+  return {
+    ...reply,
+    counters: listOf(reply.counters).map(toState),
+    endedAccounts: listOf(reply.endedAccounts),
+    replies: replies.map(({ amount, spent, ...rest }) => ({
+      ...rest,
+      ...(amount === undefined ? {} : { amount: toNano(String(amount)) }),
+      ...(spent === undefined ? {} : { spent: toNano(String(spent)) }),
+    })),
+  } as unknown as AccountReply;
+}
+
+const listOf = <T>(list: ReadonlyArray<T> | Empty): ReadonlyArray<T> => (Array.isArray(list) ? list : []);
 
 const AMOUNTS: ReadonlySet<string> = new Set(['amount', 'spent', 'escrowOfAll', 'escrow', 'risk', 'spend', 'by']);
 
@@ -62,11 +94,9 @@ function revive(key: string, json: unknown): unknown {
   return { ...toCounter(counter), ...rest };
 }
 
-function toState([counter, figures, isWantedByOthers]: readonly [
-  counter: string,
-  figures: string,
-  isWantedByOthers: boolean,
-]): CounterReply {
+type CounterText = readonly [counter: string, figures: string, isWantedByOthers: boolean];
+
+function toState([counter, figures, isWantedByOthers]: CounterText): CounterReply {
   const [spent = '', escrowOfAll = '', escrow = ''] = [...counter.split(' '), ...figures.split(' ')];
   return {
     spent: spent === '-' ? undefined : toNano(spent),

@@ -1,18 +1,11 @@
 // The counter store in Redis, over TCP or HTTPS: one script, whose argument and reply are JSON (account.lua).
 import { createHash } from 'node:crypto';
 import { LayoutMismatch } from '#core/ports/backends.ts';
-import type {
-  AccountReply,
-  AuditReply,
-  CounterStore,
-  FiguresReply,
-  FreezeReply,
-  StaleStore,
-} from '#core/ports/counter-store.ts';
+import type { AuditReply, CounterStore, FiguresReply, FreezeReply, StaleStore } from '#core/ports/counter-store.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { jsonBytes, type WorkMemory } from '../backends/reply-memory.ts';
 import script from './account.json' with { type: 'json' };
-import { fromCall, fromSum, fromText, nameOf, toNano, toText } from './account-text.ts';
+import { fromCall, fromReply, fromSum, fromText, nameOf, toNano } from './account-text.ts';
 
 /**
  * Runs the script atomically on the server of `key`. Returns its reply. Throws if the server is unreachable or its
@@ -70,14 +63,16 @@ export function createRedisCounterStore({
   if (!/^[^{}]+$/.test(instanceUid))
     throw new Error(`instance uid "${instanceUid}": must not be empty or contain braces`);
   const replyHolder = {};
-  const run = async <T>(operation: string, argument: object): Promise<T> => {
-    const reply = await evaluate(script, metaKey(instanceUid), [operation, toText(argument)]).catch(toLayoutMismatch);
+  const ask = async (operation: string, argument: object): Promise<string> => {
+    const args = [operation, JSON.stringify(argument)];
+    const reply = await evaluate(script, metaKey(instanceUid), args).catch(toLayoutMismatch);
     if (typeof reply !== 'string') throw new Error('unexpected reply of the store: must be a text');
     workMemory?.take(replyHolder, 2 * reply.length + jsonBytes(reply));
-    return fromText<T>(reply);
+    return reply;
   };
+  const run = async <T>(operation: string, argument: object): Promise<T> => fromText<T>(await ask(operation, argument));
   return {
-    call: (call) => run<AccountReply>('call', fromCall(call)),
+    call: async (call) => fromReply(await ask('call', fromCall(call))),
     async load(epoch, sums) {
       if (sums.length > 0) await run('load', { epoch, sums: sums.map(fromSum) });
     },
