@@ -165,7 +165,9 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
  */
 export function updateWindows(account: Account, waiter: WaitingRequest): void {
   const before = waiter.chargedCounters.counters;
-  waiter.chargedCounters = account.counters.ofScopes(waiter.chargedCounters.scopes, account.now());
+  const charged = account.counters.ofScopes(waiter.chargedCounters.scopes, account.now());
+  if (charged === waiter.chargedCounters) return;
+  waiter.chargedCounters = charged;
   for (const [at, state] of waiter.chargedCounters.counters.entries()) {
     const { limit, scopeWindow } = before[at] ?? state;
     const isBack = scopeWindow.window.start > state.scopeWindow.window.start;

@@ -34,10 +34,12 @@ export const fromCall = (call: AccountCall): object => ({
 function fromChange(change: CounterChange): ReadonlyArray<unknown> {
   const { limit, spend, risk, returned, carriedOver, ahead, laterSpend = [] } = change;
   const amounts = [spend, risk, returned, carriedOver, ahead];
-  const sent = amounts.slice(0, amounts.findLastIndex((amount) => amount !== 0n) + 1);
-  const start = [nameOf(change), limit === undefined ? false : `${limit}`];
-  if (laterSpend.length === 0) return [...start, ...sent.map(String)];
-  return [...start, ...amounts.map(String), laterSpend.map((part) => ({ ...part, spend: `${part.spend}` }))];
+  const isComplete = laterSpend.length > 0;
+  const count = isComplete ? amounts.length : amounts.findLastIndex((amount) => amount !== 0n) + 1;
+  const fields: unknown[] = [nameOf(change), limit === undefined ? false : `${limit}`];
+  for (let index = 0; index < count; index += 1) fields.push(`${amounts[index]}`);
+  if (isComplete) fields.push(laterSpend.map((part) => ({ ...part, spend: `${part.spend}` })));
+  return fields;
 }
 
 /** A reply. In Lua an empty list is an empty table, which becomes an object. */
@@ -97,11 +99,12 @@ function revive(key: string, json: unknown): unknown {
 type CounterText = readonly [counter: string, figures: string, isWantedByOthers: boolean];
 
 function toState([counter, figures, isWantedByOthers]: CounterText): CounterReply {
-  const [spent = '', escrowOfAll = '', escrow = ''] = [...counter.split(' '), ...figures.split(' ')];
+  const blank = counter.indexOf(' ');
+  const spent = counter.slice(0, blank);
   return {
     spent: spent === '-' ? undefined : toNano(spent),
-    escrowOfAll: toNano(escrowOfAll),
-    escrow: toNano(escrow),
+    escrowOfAll: toNano(counter.slice(blank + 1)),
+    escrow: toNano(figures.slice(0, figures.indexOf(' '))),
     isWantedByOthers,
   };
 }
