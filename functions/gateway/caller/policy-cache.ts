@@ -30,7 +30,7 @@ const SIZES = { maxSize: MAX_BYTES, sizeCalculation: ({ record }: CachedRecord) 
  * records, which no other query reads: a tenant may have many of them, and other keys must not wait for them.
  */
 const QUERIES = { known: 4, unknown: 2, large: 1 };
-/** The time for which a query runs alone in its queue, so that many keys share the next one. */
+/** The minimum time between the beginnings of two queries of a queue while many keys come, so that they share queries. */
 const QUERY_INTERVAL: Millis = 2;
 /** The maximum number of keys that wait for a query. One query reads all keys that wait. */
 const MAX_WAITING = 1_000;
@@ -144,6 +144,7 @@ function createLookupQueue(
   const inQuery = new Map<string, Lookup>();
   let running = 0;
   let begunAt = Number.NEGATIVE_INFINITY;
+  let lastCount = 0;
   let isDelayed = false;
 
   return function enqueue(hash: string): Promise<PolicyResult> {
@@ -162,12 +163,15 @@ function createLookupQueue(
     return lookup.promise;
   };
 
-  /** Begins a query of all keys that wait; if another one has begun just now, a little later or at its end. */
+  /**
+   * Begins a query of all keys that wait; a little later if another one runs that has begun just now, or if that one had
+   * several keys.
+   */
   function begin(): void {
     if (waiting.size === 0 || running >= queries) return;
     // The clock may be set back.
     const age = Math.max(0, clock.now() - begunAt);
-    if (running === 0 || age >= QUERY_INTERVAL) return void run();
+    if (age >= QUERY_INTERVAL || (running === 0 && lastCount <= 1)) return void run();
     if (isDelayed) return;
     isDelayed = true;
     timer(QUERY_INTERVAL - age, () => {
@@ -179,6 +183,7 @@ function createLookupQueue(
   async function run(): Promise<void> {
     running += 1;
     begunAt = clock.now();
+    lastCount = waiting.size;
     const batch = waiting;
     waiting = new Map();
     for (const [hash, lookup] of batch) inQuery.set(hash, lookup);
@@ -189,7 +194,8 @@ function createLookupQueue(
       inQuery.delete(hash);
       lookup.resolve(result);
     });
-    // Look-ups that this query has not answered wait for the next one, in which small records come first again.
+    // Look-ups that this query has not answered have the next one, in which small records come first again.
+    if (batch.size > 0) lastCount = 0;
     for (const [hash, lookup] of batch) {
       inQuery.delete(hash);
       if (waiting.size < MAX_WAITING) waiting.set(hash, lookup);

@@ -197,6 +197,24 @@ describe('a key policy', () => {
     expect(queries.length).toBeLessThan(500);
   });
 
+  test('shares a query with those of the next 2 ms, if the previous query had several', async () => {
+    const { findPolicy, queries, time } = open(async () => known);
+    const answers = ['a', 'b', 'c'].map(findPolicy);
+    await settleDown();
+    expect(queries).toEqual([['a'], ['b', 'c']]);
+    answers.push(findPolicy('d'));
+    await time.pass(1);
+    expect(queries).toHaveLength(2);
+    answers.push(findPolicy('e'));
+    await time.pass(1);
+    expect(queries).toEqual([['a'], ['b', 'c'], ['d', 'e']]);
+    expect(await Promise.all(answers)).toEqual(Array(5).fill({ ok: true, value: known }));
+    await time.pass(2);
+    await findPolicy('f');
+    await findPolicy('g');
+    expect(queries).toHaveLength(5);
+  });
+
   test('that is requested again becomes the newest, so that a flood without answers evicts others', async () => {
     const { findPolicy, queries } = open(() => new Promise(() => {}));
     const flood = (name: string) => {
