@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { LayoutMismatch } from '#core/ports/backends.ts';
 import type { AuditReply, CounterStore, FiguresReply, FreezeReply, StaleStore } from '#core/ports/counter-store.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
-import { jsonBytes, type WorkMemory } from '../backends/reply-memory.ts';
+import { AnswerRefused, jsonBytes, type WorkMemory } from '../backends/reply-memory.ts';
 import script from './account.json' with { type: 'json' };
 import { fromCall, fromReply, fromSum, fromText, nameOf, toNano } from './account-text.ts';
 
@@ -51,6 +51,14 @@ export interface RedisCounterStoreDependencies {
 }
 
 /**
+ * The maximum bytes of the values in a reply, for a process that uses the stores of many owners: a tenant's store may
+ * answer with so many small values that reading them takes seconds. The largest page of counters or accounts has less
+ * than a quarter of it.
+ */
+const MAX_VALUES = 2 * 1024 * 1024;
+const TOO_MANY_VALUES = 'answers with too many values: check that the Secret names the right server';
+
+/**
  * Every method is one evaluation of the script. Throws if the server is unreachable, its reply is lost, or another
  * version has written its layout.
  */
@@ -67,7 +75,10 @@ export function createRedisCounterStore({
     const args = [operation, JSON.stringify(argument)];
     const reply = await evaluate(script, metaKey(instanceUid), args).catch(toLayoutMismatch);
     if (typeof reply !== 'string') throw new Error('unexpected reply of the store: must be a text');
-    workMemory?.take(replyHolder, 2 * reply.length + jsonBytes(reply));
+    if (workMemory === undefined) return reply;
+    const values = jsonBytes(reply);
+    if (values > MAX_VALUES) throw new AnswerRefused(TOO_MANY_VALUES);
+    workMemory.take(replyHolder, 2 * reply.length + values);
     return reply;
   };
   const run = async <T>(operation: string, argument: object): Promise<T> => fromText<T>(await ask(operation, argument));
