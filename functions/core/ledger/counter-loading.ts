@@ -54,22 +54,28 @@ export function createLoading(context: LedgerContext): CounterLoading {
         forgetChange(account, counter);
         counter.isLoading = true;
         counter.loadedSum = undefined;
-        (counter.countedFrom === undefined ? plain : derived).add(counter);
       }
+      plain.add(absent.filter(({ countedFrom }) => countedFrom === undefined));
+      derived.add(absent.filter(({ countedFrom }) => countedFrom !== undefined));
     },
   };
 }
 
 /**
- * The counters that count from another scope and are loaded together: after an edit of a key policy, all keys have one.
+ * The counters that count from another scope and are loaded together: after an edit of a key policy, all keys have one,
+ * and each takes up to a second.
  */
-const MAX_DERIVED = 64;
+const MAX_DERIVED = 8;
 
-/** Loads counters, at most `max` together. Requests wait until their deadlines. */
+/**
+ * Loads counters, at most `max` together. Requests wait until their deadlines. Counters that cannot be loaded are tried
+ * again last, and alone, so that they keep back no others.
+ */
 function createLoadQueue(context: LedgerContext, loads: ReturnType<typeof createFailureLog>, max: number) {
   const { account, timer } = context;
   const absentCounters = new Set<CounterState>();
   let isRunning = false;
+  let size = max;
 
   /** Reads sums until no counter is absent. */
   const run = async (): Promise<void> => {
@@ -79,8 +85,10 @@ function createLoadQueue(context: LedgerContext, loads: ReturnType<typeof create
         isRunning = await loadNext();
         if (isRunning) loads.succeeded();
         wait = FIRST_PAUSE;
+        size = Math.min(max, 2 * size);
       } catch (error) {
         loads.failed(error);
+        size = 1;
         await pause(timer, wait);
         wait = nextPause(wait);
       }
@@ -91,10 +99,13 @@ function createLoadQueue(context: LedgerContext, loads: ReturnType<typeof create
   const loadNext = async (): Promise<boolean> => {
     // A process that has left its account loads nothing: before an epoch is open nobody reads sums.
     for (const counter of absentCounters) if (!counter.isLoading) absentCounters.delete(counter);
-    const loading = [...absentCounters].slice(0, max);
+    const loading = [...absentCounters].slice(0, size);
     if (loading.length === 0) return false;
     const [{ id }, readAt] = [account, account.now()];
     const counters = loading.map(({ scopeWindow, countedFrom: from }) => ({ ...scopeWindow, from }));
+    // The set keeps the order in which counters are added.
+    for (const counter of loading) absentCounters.delete(counter);
+    for (const counter of loading) absentCounters.add(counter);
     const sums = await readSums(context.database, counters);
     if (account.id !== id) return true;
     for (const [index, counter] of loading.entries()) {
@@ -109,9 +120,9 @@ function createLoadQueue(context: LedgerContext, loads: ReturnType<typeof create
     return true;
   };
   return {
-    add(counter: CounterState): void {
-      absentCounters.add(counter);
-      if (!isRunning) void run();
+    add(counters: ReadonlyArray<CounterState>): void {
+      for (const counter of counters) absentCounters.add(counter);
+      if (!isRunning && absentCounters.size > 0) void run();
     },
   };
 }

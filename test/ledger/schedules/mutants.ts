@@ -232,8 +232,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/account-call.ts`,
-        line: 'return { scopeId, window, limit, spend: spend.inCall, risk, carriedOver: 0n, ...escrowChange };',
-        becomes: 'return { scopeId, window, limit, spend: spend.inCall, risk: 0n, carriedOver: 0n, ...escrowChange };',
+        line: 'return { scopeId, window, limit, spend: spend.inCall, risk, carriedOver: 0n, ...escrowChange, sum };',
+        becomes: 'return { scopeId, window, limit, spend: spend.inCall, risk: 0n, carriedOver: 0n, ...escrowChange, sum };',
       },
     ],
   },

@@ -41,7 +41,7 @@ test('hundreds of keys whose counters are absent each second take no reply from 
   expect(await repliesBeside(600)).toBeGreaterThanOrEqual(alone - 20);
 });
 
-test('hundreds of keys whose budgets per key are counted for the first time delay another key by one portion', async () => {
+test('hundreds of keys whose budgets per key are counted for the first time delay no key without one, also if one fails', async () => {
   const scenario = createScenario();
   const { time } = scenario;
   const { part } = scenario.database;
@@ -50,6 +50,7 @@ test('hundreds of keys whose budgets per key are counted for the first time dela
     ...part,
     countFirst: async (counters) => {
       portions.push(counters.length);
+      if (counters.some(({ scopeId }) => scopeId === 'per-key-0')) throw new Error('it takes too long');
       await new Promise<void>((resolve) => void time.timer(counters.length, resolve));
       await part.countFirst(counters);
     },
@@ -62,8 +63,8 @@ test('hundreds of keys whose budgets per key are counted for the first time dela
   await time.advance(10);
   const other = scopeOf('other', 1000n);
   const { outcome: first, millis } = await scenario.tryReservation(ledger, requestOf(100n, other));
-  expect([first, millis < 200]).toEqual(['reserved', true]);
+  expect([first, millis < 50]).toEqual(['reserved', true]);
   const { value } = await scenario.ended(Promise.all(keys));
-  expect(new Set(value.map(outcome))).toEqual(new Set(['reserved']));
-  expect(Math.max(...portions)).toBe(64);
+  expect(value.map(outcome).filter((each) => each !== 'reserved').length).toBeLessThanOrEqual(1);
+  expect(Math.max(...portions)).toBe(8);
 });

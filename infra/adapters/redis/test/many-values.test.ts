@@ -12,6 +12,6 @@ test('a reply of very many small values is refused before it is parsed', async (
 });
 
 test('the largest page of counters is read', async () => {
-  const counters = Array.from({ length: 500 }, (_, place) => ({ counter: `0:1 scope ${place}` }));
+  const counters = Array.from({ length: 500 }, (_, place) => `0:1 scope ${place}`);
   expect((await storeOf({ counters, total: 500 }).loaded(0, 500)).counters).toHaveLength(500);
 });
