@@ -53,7 +53,7 @@ export interface ExpiredRow extends ScopeSpend {
 
 /**
  * The rows of one instance. Every call may be repeated. Throws `DatabaseUnreachable` if PostgreSQL is unreachable:
- * within 2 s, a booking within 5 s.
+ * within 2 s; a booking, and a count that has begun, within 5 s.
  */
 export interface LedgerDatabase extends LedgerQueries {
   /**

@@ -41,6 +41,7 @@ const gatewayReads = {
   sums: (database: Database) => database.sums([WINDOW]),
   sumsOfAccounts: (database: Database) => ledgerDatabaseOf(database).sums([WINDOW]),
   rows: (database: Database) => ledgerDatabaseOf(database).accountRows([WINDOW.scopeId]),
+  countFirst: (database: Database) => ledgerDatabaseOf(database).countFirst([WINDOW]),
   'expired rows': (database: Database) => ledgerDatabaseOf(database).uncorrectedRows([WINDOW.scopeId]),
 };
 const otherCalls = {
