@@ -233,7 +233,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
       {
         file: `${CORE}/account-call.ts`,
         line: 'return { scopeId, window, limit, spend: spend.inCall, risk, carriedOver: 0n, ...escrowChange, sum };',
-        becomes: 'return { scopeId, window, limit, spend: spend.inCall, risk: 0n, carriedOver: 0n, ...escrowChange, sum };',
+        becomes:
+          'return { scopeId, window, limit, spend: spend.inCall, risk: 0n, carriedOver: 0n, ...escrowChange, sum };',
       },
     ],
   },
