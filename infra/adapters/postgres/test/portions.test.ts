@@ -29,9 +29,11 @@ function createDouble(answer: (text: string) => ReadonlyArray<object> | undefine
 }
 
 const state = (text: string) =>
-  text.includes('hasClaims')
-    ? [{ now: 0, predecessor: { uid: 'old', since: 0 }, place: null, hasClaims: true, isOpen: true }]
-    : undefined;
+  text.startsWith('select adopted_from')
+    ? [{ uid: 'old' }]
+    : text.includes('hasClaims')
+      ? [{ now: 0, predecessor: { uid: 'old', since: 0 }, place: null, hasClaims: true, isOpen: true }]
+      : undefined;
 const isPortion = (text: string): boolean =>
   text.includes('from moved') || text.startsWith('select scope_id from gateway_operator.claim');
 let last = 0;
