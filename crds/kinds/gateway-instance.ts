@@ -157,7 +157,7 @@ export const GatewayInstanceSpec = withRule(
     routing: Routing.prefault({}).describe('How requests reach the model entries.'),
     allowedNamespaces: AllowedNamespaces.prefault({}).describe('The namespaces that may refer to this instance.'),
     keyPolicies: KeyPolicies.optional().describe(
-      'Policies for the keys of namespaces. For each namespace the first policy applies whose `namespaceSelector` matches its labels, and no other; without a match there is none.',
+      'Policies for the VirtualKeys of namespaces. For each namespace the first policy applies whose `namespaceSelector` matches its labels, and no other; without a match there is none.',
     ),
     keyValueInStatus: choice('Full', 'Redacted').describe(
       'Whether `status.keyValue` of a VirtualKey shows the key value to everybody who may read VirtualKeys. Its Secret always has the value. On a cluster that people share, use `Redacted`.',
@@ -195,7 +195,7 @@ const NamespaceSpend = z.object({
   name: text(63).describe('The namespace.'),
   policy: text(63).describe('Its key policy.'),
   maxBudget: Spend.describe('`perNamespace.maxBudget` of the policy.'),
-  currentSpend: Spend.describe('Dollars that all keys of the namespace have spent in the current window.'),
+  currentSpend: Spend.describe('Dollars that all VirtualKeys of the namespace have spent in the current window.'),
   budgetResetDate: Timestamp.describe('When the current window ends, RFC 3339.'),
 });
 

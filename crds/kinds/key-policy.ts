@@ -32,7 +32,7 @@ const budgetAndLimits = (whose: string, window: string) =>
       id: 'HalfBudget',
       cel: 'has(self.maxBudget) == has(self.budgetDuration)',
       isMet: ({ maxBudget, budgetDuration }) => (maxBudget === undefined) === (budgetDuration === undefined),
-      message: 'must come together with budgetDuration; write both, or none',
+      message: 'needs budgetDuration, and budgetDuration needs maxBudget; write both, or none',
       at: 'maxBudget',
     },
   );
@@ -53,26 +53,26 @@ export const KeyPolicySpec = z.object({
   })
     .optional()
     .describe(
-      'What a new key must have: `teamRef` (its own, or a User that is in a Team), `userRef`. Keys from before continue to work, with the condition `PolicyMet` False.',
+      'What a new VirtualKey must have: `teamRef` (its own, or a User that is in a Team), `userRef`. Older VirtualKeys continue to work, with the condition `PolicyMet` False.',
     ),
   models: ModelNames.optional().describe(
-    'The models that the keys may use, as exact `modelName`s of the instance: a key may use a model that both the key and the policy allow. Absent or empty means all.',
+    'The models that the VirtualKeys may use, as exact `modelName`s of the instance: a VirtualKey may use a model that both it and the policy allow. Absent or empty means all.',
   ),
   teamRef: LocalRef.optional().describe(
-    'A Team in the namespace of the instance that is charged for each request of these keys, beside their own User and Teams: a budget that several namespaces share.',
+    'A Team in the namespace of the instance that is charged for each request of these VirtualKeys, beside their own User and Teams: a budget that several namespaces share.',
   ),
   perNamespace: budgetAndLimits(
-    'all keys of a namespace together',
-    budgetWindowText('namespace', 'the first key of the namespace on this instance'),
+    'all VirtualKeys of a namespace together',
+    budgetWindowText('namespace', 'the first VirtualKey of the namespace on this instance'),
   )
     .optional()
     .describe(
-      'Budget and limits of each namespace. The budget counts what the keys of the namespace have spent on this instance, deleted keys and time without a policy included.',
+      'Budget and limits of each namespace. The budget counts what the VirtualKeys of the namespace have spent on this instance, deleted VirtualKeys and time without a policy included.',
     ),
-  perKey: budgetAndLimits('each key', budgetWindowText('key'))
+  perKey: budgetAndLimits('each VirtualKey', budgetWindowText('VirtualKey'))
     .optional()
     .describe(
-      'A further budget of each key, in addition to its own, and limits: of two limits the smaller applies. A new key begins with a full budget, so only `perNamespace` and `teamRef` bound what a namespace spends.',
+      'A further budget of each VirtualKey, in addition to its own, and limits: of two limits the smaller applies. A new VirtualKey begins with a full budget, so only `perNamespace` and `teamRef` limit what a namespace spends.',
     ),
 });
 export type KeyPolicySpec = z.output<typeof KeyPolicySpec>;

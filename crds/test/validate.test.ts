@@ -17,7 +17,7 @@ test('a finding says the value, what is wrong and what to do', () => {
   expect(validate(virtualKeys, { metadata: { name: 'app' }, spec }).violations).toMatchInlineSnapshot(`
     [
       {
-        "message": "is already entry 0 of the list; remove one of the two",
+        "message": "is already element 0 of the list; remove one of the two",
         "path": "spec.models[1]",
         "rule": "Duplicate",
         "type": "Duplicate value",

@@ -145,11 +145,14 @@ const once = <S extends z.ZodArray>(list: S, key?: string): S =>
         firsts.set(value, index);
         continue;
       }
-      const remedy = key === undefined ? 'remove one of the two' : `give each entry another ${key}`;
+      const element = `element ${first} of the list`;
       addIssue({
         code: 'custom',
         path: key === undefined ? [index] : [index, key],
-        message: `is already entry ${first} of the list; ${remedy}`,
+        message:
+          key === undefined
+            ? `is already ${element}; remove one of the two`
+            : `is already the ${key} of ${element}; choose another ${key}`,
         params: { rule: 'Duplicate', type: 'Duplicate value' } satisfies IssueParams,
       });
     }

@@ -167,7 +167,7 @@ export const BAD_ONES: ReadonlyArray<readonly [KubeObject, ...string[]]> = [
   ],
   [
     of('VirtualKey', { models: ['gpt-4o', 'gpt-4o'] }),
-    'spec.models[1]: Duplicate value: "gpt-4o": is already entry 0 of the list',
+    'spec.models[1]: Duplicate value: "gpt-4o": is already element 0 of the list',
   ],
   [of('VirtualKey', { models: 'gpt-4o' }), 'spec.models: Invalid value: "gpt-4o": must be a list'],
   [of('VirtualKey', { softBudget: '11' }), 'spec.softBudget: Invalid value: "11": '],
@@ -249,7 +249,7 @@ export const BAD_ONES: ReadonlyArray<readonly [KubeObject, ...string[]]> = [
   ],
   [
     of('GatewayInstance', entries(modelEntry('gpt-4o'), modelEntry('claude', { identifier: 'gpt-4o' }))),
-    'spec.models[1].identifier: Duplicate value: "gpt-4o": is already entry 0 of the list',
+    'spec.models[1].identifier: Duplicate value: "gpt-4o": is already the identifier of element 0 of the list',
   ],
   [
     of(
@@ -293,7 +293,7 @@ export const BAD_ONES: ReadonlyArray<readonly [KubeObject, ...string[]]> = [
   ],
   [
     of('GatewayInstance', policies({ name: 'lab', perKey: { maxBudget: '1' } })),
-    'spec.keyPolicies[0].perKey.maxBudget: Invalid value: "1": must come together with budgetDuration',
+    'spec.keyPolicies[0].perKey.maxBudget: Invalid value: "1": needs budgetDuration',
   ],
   [
     of('VirtualKey', { ...to('limited'), userRef: undefined, teamRef: undefined }),

@@ -38,7 +38,7 @@ export const policyTeamsFound: InstanceCheck = ({ metadata: { namespace, name = 
     if (finding === undefined) return [];
     const missing = `no Team of this name is in namespace ${JSON.stringify(namespace)}; create it, or correct the name`;
     const problem = finding.rule === 'TeamNotFound' ? missing : finding.message;
-    const message = `${problem}. Until then the keys of this policy's namespaces are refused (403 key_blocked)`;
+    const message = `${problem}. Until then all requests of this policy's namespaces fail with 403 key_blocked`;
     return [{ ...finding, message, effect: 'warn' }];
   });
 
@@ -62,7 +62,7 @@ export const policyBelowSpend: InstanceCheck = ({ spec: { keyPolicies = [] }, ol
     if (over.length === 0) return [];
     const named = over.slice(0, MAX_NAMED).map(({ namespace, currentSpend }) => `${namespace} (${currentSpend})`);
     const more = over.length > MAX_NAMED ? `, and ${over.length - MAX_NAMED} more` : '';
-    const message = `is less than what namespaces have spent in the current window, whose requests are refused until it ends: ${named.join(', ')}${more}; raise it to let them continue`;
+    const message = `is less than the dollars that namespaces have spent in the current window: ${named.join(', ')}${more}. Their requests are refused until it ends; raise it to let them continue`;
     return [{ rule: 'BudgetBelowSpend', path: `${path}.maxBudget`, value: fields?.maxBudget, message, effect: 'warn' }];
   });
 };

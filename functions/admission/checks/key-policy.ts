@@ -42,21 +42,21 @@ function appliedPolicy({ spec, facts: { instance } }: Pick<Input, 'spec' | 'fact
   return policy && { policy, instance: spec.connectionRef.instanceRef, blockedMessage };
 }
 
-/** Budgets that limit nothing, because the policy has a smaller one for windows of the same length. */
+/** Budgets without an effect, because the policy has a smaller one for windows of the same length. */
 function budgetsAbove(input: Input): Finding[] {
   const { maxBudget: value, budgetDuration } = input.spec;
   const applied = appliedPolicy(input);
   if (applied === undefined || value === undefined || budgetDuration === undefined) return [];
   const { perKey, perNamespace } = applied.policy;
   const limits = [
-    { part: 'perKey', whose: 'each key', fields: perKey },
-    { part: 'perNamespace', whose: 'all keys of this namespace together', fields: perNamespace },
+    { part: 'perKey', whose: 'each VirtualKey', fields: perKey },
+    { part: 'perNamespace', whose: 'all VirtualKeys of this namespace together', fields: perNamespace },
   ];
   return limits.flatMap(({ part, whose, fields }): Finding[] => {
     const [max, own] = [parseMoney(fields?.maxBudget ?? ''), parseMoney(value) ?? 0n];
     const isSameLength = secondsOf(fields?.budgetDuration ?? '') === secondsOf(budgetDuration);
     if (max === undefined || !isSameLength || own <= max) return [];
-    const message = `${subjectOf(applied)} allows ${whose} ${formatMoney(max)} dollars in a window of this length (${part}.maxBudget), so this budget limits nothing; write at most ${JSON.stringify(formatMoney(max))}`;
+    const message = `${subjectOf(applied)} allows ${whose} ${formatMoney(max)} dollars per ${fields?.budgetDuration} (${part}.maxBudget), so the smaller budget applies; write at most ${JSON.stringify(formatMoney(max))}`;
     return [{ rule: 'BudgetAbovePolicy', path: 'spec.maxBudget', value, message, effect: 'warn' }];
   });
 }

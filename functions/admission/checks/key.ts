@@ -41,7 +41,7 @@ export const windowBudgets: Check<VirtualKeySpec, ScopeObjectFacts> = ({ spec })
       ];
     }
     if (length > main || (parseMoney(budget.maxBudget) ?? 0n) <= (parseMoney(maxBudget) ?? 0n)) return [];
-    const message = `is more than maxBudget, which is for a longer window, so this budget limits nothing; write less than ${JSON.stringify(maxBudget)}, or a longer budgetDuration`;
+    const message = `is more than maxBudget, which is for a longer window, so the smaller budget applies; write less than ${JSON.stringify(maxBudget)}, or a longer budgetDuration`;
     return [
       { rule: 'WindowBudgetTooLarge', path: `${path}.maxBudget`, value: budget.maxBudget, message, effect: 'warn' },
     ];

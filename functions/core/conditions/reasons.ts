@@ -255,21 +255,21 @@ const TABLE = {
   TeamOfOtherInstance: {
     ...NO_SECRET_READ,
     isBlocking: true,
-    text: 'A Team that the VirtualKey or its User names belongs to another instance. Choose a Team of the same instance.',
+    text: 'A Team that the VirtualKey, its User or the key policy names belongs to another instance. Choose a Team of the same instance.',
     missingOwnerText: 'A team that this API key or its user names is not of this gateway',
     page: 'operate/admission.md#while-the-webhook-is-down',
   },
   TeamNotFound: {
     ...NO_SECRET_READ,
     isBlocking: true,
-    text: 'A Team that the VirtualKey or its User names does not exist or is being deleted. Create it, or correct the name.',
+    text: 'A Team that the VirtualKey, its User or the key policy names does not exist or is being deleted. Create it, or correct the name.',
     missingOwnerText: 'A team that this API key or its user names is gone',
     page: 'guides/delete-keys.md',
   },
   TeamNotReady: {
     ...NO_SECRET_READ,
     isBlocking: true,
-    text: 'A Team that the VirtualKey or its User names cannot be charged. Look at its conditions.',
+    text: 'A Team that the VirtualKey, its User or the key policy names cannot be charged. Look at its conditions.',
     missingOwnerText: 'A team that this API key or its user names is not ready',
     page: 'guides/find-out-why-a-request-was-refused.md',
   },
@@ -277,7 +277,7 @@ const TABLE = {
     ...NO_SECRET_READ,
     isBlocking: true,
     isConverged: true,
-    text: '`spec.blocked` is true on the VirtualKey, its User or one of its Teams.',
+    text: '`spec.blocked` is true on the VirtualKey, its User, one of its Teams or the Team of the key policy.',
     page: 'use/errors.md',
   },
   Expired: {

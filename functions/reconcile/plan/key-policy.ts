@@ -85,7 +85,7 @@ export function whyNoPolicyTeam(
   const reason = row?.blocked === true ? row.missingOwnerReason : undefined;
   if (!isObstacle(reason)) return undefined;
   const path = JSON.stringify(pathOf(instance.object.metadata));
-  const message = `the Team of key policy ${JSON.stringify(row?.policyName)} of instance ${path}, to which the keys of this namespace are charged, ${OBSTACLES[reason]}: ask the owner of the instance`;
+  const message = `the Team of key policy ${JSON.stringify(row?.policyName)} of instance ${path}, to which the VirtualKeys of this namespace are charged, ${OBSTACLES[reason]}: ask the owner of the instance`;
   return { reason, message };
 }
 
@@ -126,7 +126,7 @@ export function whyPerKeyExceeded(
   const limit = BigInt(scope.budget.limit);
   if (spent < limit) return undefined;
   const of = `perKey of key policy ${JSON.stringify(namespace?.policy?.policyName)}`;
-  const message = `this VirtualKey has spent ${formatMoney(spent)} of ${formatMoney(limit)} dollars that each key has per ${scope.budget.duration} (${of}): wait until ${toTimestamp(window.end)}, or ask the owner of the instance`;
+  const message = `this VirtualKey has spent ${formatMoney(spent)} of ${formatMoney(limit)} dollars that each VirtualKey has per ${scope.budget.duration} (${of}): wait until ${toTimestamp(window.end)}, or ask the owner of the instance`;
   return { reason: 'BudgetExceeded', message };
 }
 

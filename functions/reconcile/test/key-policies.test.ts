@@ -108,7 +108,7 @@ describe('a VirtualKey', () => {
     expect(await harness.ready(virtualKeys, 'other')).toBe('True Ready');
     const { conditions = [] } = await harness.status(virtualKeys, 'chat');
     expect(conditions.find(({ type }) => type === 'Ready')?.message).toBe(
-      'this VirtualKey has spent 2 of 2 dollars that each key has per 1d (perKey of key policy "a"): wait until 2026-11-22T12:00:00Z, or ask the owner of the instance',
+      'this VirtualKey has spent 2 of 2 dollars that each VirtualKey has per 1d (perKey of key policy "a"): wait until 2026-11-22T12:00:00Z, or ask the owner of the instance',
     );
     await harness.trigger('VirtualKey', 'chat');
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False BudgetExceeded');
@@ -139,7 +139,7 @@ describe('a VirtualKey', () => {
     expect(await ready()).toBe('False TeamNotFound');
     const { conditions = [] } = await harness.status(virtualKeys, 'a', 'team-a');
     expect(conditions.find(({ type }) => type === 'Ready')?.message).toBe(
-      'the Team of key policy "p" of instance "default/main", to which the keys of this namespace are charged, does not exist: ask the owner of the instance',
+      'the Team of key policy "p" of instance "default/main", to which the VirtualKeys of this namespace are charged, does not exist: ask the owner of the instance',
     );
     await harness.apply(makeTeam());
     await harness.resync();

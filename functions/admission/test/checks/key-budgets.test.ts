@@ -60,7 +60,7 @@ describe('a key', () => {
       warnings: [
         'spec.budgets[1].budgetDuration: "1h": has the same length as spec.budgets[0].budgetDuration, so only the smaller of the two budgets limits; remove one of them',
         'spec.budgets[2].budgetDuration: "1mo": has the same length as spec.budgetDuration, so only the smaller of the two budgets limits; remove one of them',
-        'spec.budgets[3].maxBudget: "10.01": is more than maxBudget, which is for a longer window, so this budget limits nothing; write less than "10", or a longer budgetDuration',
+        'spec.budgets[3].maxBudget: "10.01": is more than maxBudget, which is for a longer window, so the smaller budget applies; write less than "10", or a longer budgetDuration',
       ],
     });
   });

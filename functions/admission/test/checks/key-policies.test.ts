@@ -61,15 +61,15 @@ describe('a key policy', () => {
 
   test('with half a budget is refused', async () => {
     expect((await reviewPolicies({ name: 'a', perNamespace: { maxBudget: '20' } })).refused).toEqual([
-      'spec.keyPolicies[0].perNamespace.maxBudget: Invalid value: "20": must come together with budgetDuration; write both, or none',
+      'spec.keyPolicies[0].perNamespace.maxBudget: Invalid value: "20": needs budgetDuration, and budgetDuration needs maxBudget; write both, or none',
     ]);
     expect((await reviewPolicies({ name: 'a', perKey: { budgetDuration: '1d' } })).refused).toEqual([
-      'spec.keyPolicies[0].perKey.maxBudget: Required value: must come together with budgetDuration; write both, or none',
+      'spec.keyPolicies[0].perKey.maxBudget: Required value: needs budgetDuration, and budgetDuration needs maxBudget; write both, or none',
     ]);
   });
 
   test('whose Team is missing, or belongs to another instance, gets a warning: its keys are refused', async () => {
-    const refused = "Until then the keys of this policy's namespaces are refused (403 key_blocked)";
+    const refused = "Until then all requests of this policy's namespaces fail with 403 key_blocked";
     const elsewhere = { instanceRef: { name: 'other', namespace: 'platform' } };
     await world.put(teams, spare('foreign', { teamAlias: 'x', connectionRef: elsewhere }, 'platform', 'Team'));
     const policies = ['research', 'foreign'].map((name) => ({ name, teamRef: { name } }));

@@ -172,8 +172,8 @@ describe('a budget', () => {
     const perKey = { maxBudget: '5', budgetDuration: '720h' };
     await setPolicies([{ name: 'lab', perKey, perNamespace: { maxBudget: '9.50', budgetDuration: '30d' } }]);
     const warnings = [
-      `spec.maxBudget: "10": ${NAMED} allows each key 5 dollars in a window of this length (perKey.maxBudget), so this budget limits nothing; write at most "5"`,
-      `spec.maxBudget: "10": ${NAMED} allows all keys of this namespace together 9.5 dollars in a window of this length (perNamespace.maxBudget), so this budget limits nothing; write at most "9.5"`,
+      `spec.maxBudget: "10": ${NAMED} allows each VirtualKey 5 dollars per 720h (perKey.maxBudget), so the smaller budget applies; write at most "5"`,
+      `spec.maxBudget: "10": ${NAMED} allows all VirtualKeys of this namespace together 9.5 dollars per 30d (perNamespace.maxBudget), so the smaller budget applies; write at most "9.5"`,
     ];
     expect((await review('VirtualKey', {})).warnings).toEqual(warnings);
     expect((await review('User', { maxBudget: '10' })).warnings).toEqual(warnings);
@@ -217,7 +217,7 @@ describe('a budget', () => {
     const warningsOf = async (maxBudget: string) =>
       (await review('GatewayInstance', { keyPolicies: [policyOf(maxBudget)] }, {}, update(stored))).warnings;
     expect(await warningsOf('5')).toEqual([
-      'spec.keyPolicies[0].perNamespace.maxBudget: "5": is less than what namespaces have spent in the current window, whose requests are refused until it ends: a (7), d (8), e (8), f (8), g (8), and 1 more; raise it to let them continue',
+      'spec.keyPolicies[0].perNamespace.maxBudget: "5": is less than the dollars that namespaces have spent in the current window: a (7), d (8), e (8), f (8), g (8), and 1 more. Their requests are refused until it ends; raise it to let them continue',
     ]);
     expect(await warningsOf('8')).toEqual([]);
     expect(await warningsOf('20')).toEqual([]);
