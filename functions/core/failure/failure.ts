@@ -1,8 +1,8 @@
 // Failures that a client can see: one union, and one exhaustive table of their replies (DESIGN 7).
 import { rowOf } from '../conditions/reasons.ts';
+import type { ScopeName } from '../keys/scope-name.ts';
 import { formatMoney } from '../money/money.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import type { ScopeKind, ScopePolicy } from '../ports/policy.ts';
 import { RATE_KINDS, type RateKind } from '../ports/rates.ts';
 import { pageUrl } from './documentation.ts';
 
@@ -10,8 +10,8 @@ export type Failure =
   | { readonly code: 'invalid_api_key' }
   | { readonly code: 'expired_api_key'; readonly at: Millis }
   /** `missingOwnerReason`: why a User or Team of the key cannot be charged; absent: an administrator blocked it. */
-  | { readonly code: 'key_blocked'; readonly kind: ScopeKind; readonly missingOwnerReason?: string }
-  | { readonly code: 'model_access_denied'; readonly model: string; readonly kind: ScopeKind }
+  | ({ readonly code: 'key_blocked'; readonly missingOwnerReason?: string } & ScopeName)
+  | ({ readonly code: 'model_access_denied'; readonly model: string } & ScopeName)
   | { readonly code: 'model_not_found'; readonly model: string }
   | { readonly code: 'route_not_served'; readonly model: string; readonly path: string }
   | { readonly code: 'model_not_priced'; readonly model: string }
@@ -66,8 +66,6 @@ export type Failure =
   | { readonly code: 'method_not_allowed'; readonly allow: string }
   | { readonly code: 'upgrade_not_supported' }
   | { readonly code: 'internal_error' };
-
-type ScopeName = Pick<ScopePolicy, 'kind' | 'name' | 'of' | 'countedFrom'>;
 
 export type FailureCode = Failure['code'];
 
@@ -165,8 +163,8 @@ const MESSAGES: { readonly [Code in FailureCode]: (failure: FailureOf<Code>) => 
     'The API key is missing, unknown, deleted or rotated, or belongs to another gateway. Check the header "Authorization: Bearer <key>" and the address.',
   expired_api_key: ({ at }) => `This API key expired at ${date(at)}. Ask for a new one or a longer duration.`,
   key_blocked: keyBlocked,
-  model_access_denied: ({ kind, model }) =>
-    `This ${OWNER[kind]} may not use the model ${quote(model)}. GET /models lists what this key may use; names match exactly.`,
+  model_access_denied: ({ model, ...scope }) =>
+    `${ownerOf(scope)} may not use the model ${quote(model)}. GET /models lists what this key may use; names match exactly.`,
   model_not_found: ({ model }) =>
     `The model ${quote(model)} does not exist here. GET /models lists what does; names match exactly.`,
   route_not_served: ({ model, path }) =>
@@ -200,14 +198,6 @@ const MESSAGES: { readonly [Code in FailureCode]: (failure: FailureOf<Code>) => 
 function messageOf<Code extends FailureCode>(code: Code, failure: FailureOf<Code>): string {
   return MESSAGES[code](failure);
 }
-
-const OWNER: Readonly<Record<ScopeKind, string>> = {
-  key: 'API key',
-  user: "API key's user",
-  team: "API key's team",
-  namespace: "API key's namespace",
-  model: "API key's model",
-};
 
 /** The maximum seconds of `retry-after` for a budget. */
 const MAX_WAIT = 60;
@@ -284,9 +274,18 @@ function whose(scope: ScopeName): string {
   return unlessRetried(nameOf(scope)) === '' ? `this ${scope.kind}` : nameOf(scope);
 }
 
-function nameOf({ kind, name, of }: ScopeName): string {
+function nameOf({ kind, name, of, keyPolicy }: ScopeName): string {
   const place = kind === 'namespace' ? 'on instance' : 'of key';
-  return `${kind} ${quote(name)}${of === undefined ? '' : ` ${place} ${quote(of)}`}`;
+  const policy = kind === 'team' && keyPolicy !== undefined ? ` of key policy ${quote(keyPolicy)}` : '';
+  return `${kind} ${quote(name)}${of === undefined ? '' : ` ${place} ${quote(of)}`}${policy}`;
+}
+
+/** The beginning of a sentence: `This API key`, `This API key's user "alice"`, `The team "web" of key policy "labs"`. */
+function ownerOf(scope: ScopeName): string {
+  if (scope.kind === 'key') return 'This API key';
+  return scope.kind === 'team' && scope.keyPolicy !== undefined
+    ? `The ${nameOf(scope)}`
+    : `This API key's ${nameOf(scope)}`;
 }
 
 function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
@@ -300,12 +299,14 @@ function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
   return `${reached} This request uses about ${needs}, so it needs a whole minute without other requests. ${again}${advice === undefined ? '' : ` Or ${advice}.`}`;
 }
 
-function keyBlocked({ kind, missingOwnerReason }: FailureOf<'key_blocked'>): string {
+function keyBlocked({ missingOwnerReason, ...scope }: FailureOf<'key_blocked'>): string {
+  const { kind, keyPolicy } = scope;
   if (kind === 'namespace')
-    return `The team that is charged for the ${OWNER[kind]} is missing or not ready, so requests of the key cannot be charged. Ask the platform team to correct the key policy of the namespace.`;
+    return `The team of the key policy${keyPolicy === undefined ? '' : ` ${quote(keyPolicy)}`} is missing or not ready, so requests of ${nameOf(scope)} cannot be charged. Ask the platform team to correct the team or the key policy.`;
   const why = rowOf(missingOwnerReason)?.missingOwnerText;
+  const whom = keyPolicy === undefined ? 'its owner' : 'the platform team';
   return why === undefined
-    ? `This ${OWNER[kind]} is blocked. Ask its owner to unblock it.`
+    ? `${ownerOf(scope)} is blocked. Ask ${whom} to unblock it.`
     : `${why}, so its requests cannot be charged. Ask the owner of the key to correct that, or to name another.`;
 }
 

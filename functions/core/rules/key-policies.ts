@@ -26,7 +26,7 @@ export function policyNeedsLabels([first]: ReadonlyArray<NamespaceSelection> = [
  */
 export function modelsWithin(
   own: ReadonlyArray<string>,
-  policy: Pick<KeyPolicySpec, 'models'> | undefined,
+  policy: { readonly models?: ReadonlyArray<string> | undefined } | undefined,
 ): ReadonlyArray<string> | undefined {
   const allowed = policy?.models ?? [];
   if (allowed.length === 0) return own;

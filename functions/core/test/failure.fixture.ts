@@ -6,8 +6,8 @@ export const NOW = Date.UTC(2026, 10, 21, 12);
 export const EXAMPLES: { readonly [Code in FailureCode]: Extract<Failure, { code: Code }> } = {
   invalid_api_key: { code: 'invalid_api_key' },
   expired_api_key: { code: 'expired_api_key', at: NOW },
-  key_blocked: { code: 'key_blocked', kind: 'team' },
-  model_access_denied: { code: 'model_access_denied', model: 'gpt', kind: 'key' },
+  key_blocked: { code: 'key_blocked', kind: 'team', name: 'web' },
+  model_access_denied: { code: 'model_access_denied', model: 'gpt', kind: 'key', name: 'billing' },
   model_not_found: { code: 'model_not_found', model: 'g"\n' },
   route_not_served: { code: 'route_not_served', model: 'gpt', path: '/embeddings' },
   model_not_priced: { code: 'model_not_priced', model: 'gpt' },

@@ -75,7 +75,9 @@ test.each([
   ['TeamNotReady', 'A team that this API key or its user names is not ready, so its requests cannot be charged.'],
   ['SomethingNew', 'This API key is blocked.'],
 ])('the message for a key that nobody blocked names who is missing: %s', (missingOwnerReason, message) => {
-  expect(toReply({ code: 'key_blocked', kind: 'key', missingOwnerReason }).error.message).toContain(message);
+  expect(toReply({ code: 'key_blocked', kind: 'key', name: 'billing', missingOwnerReason }).error.message).toContain(
+    message,
+  );
 });
 
 test('no client sees why the ledger is away', () => {

@@ -3,6 +3,7 @@
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { toFurtherScope } from '#core/keys/further-budgets.ts';
+import { toScopeName } from '#core/keys/scope-name.ts';
 import { type Provider, providerOf } from '#core/models/providers.ts';
 import type { Snapshot, SnapshotEntry } from '#core/models/snapshot.ts';
 import { type Price, toPrice } from '#core/money/price.ts';
@@ -119,7 +120,8 @@ function compile(
   { byModel, byKey }: SnapshotModels,
 ): Result<Access, Failure> {
   const refusingScope = scopes.find((scope) => !admits(scope, model));
-  if (refusingScope !== undefined) return err({ code: 'model_access_denied', model, kind: refusingScope.kind });
+  if (refusingScope !== undefined)
+    return err({ code: 'model_access_denied', model, ...toScopeName(refusingScope, scopes) });
   const found = byModel.get(model);
   if (found === undefined) return err({ code: 'model_not_found', model });
   const { isServed, candidates } = found;

@@ -2,6 +2,7 @@
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { isKeyValue } from '#core/keys/key-value.ts';
+import { toScopeName } from '#core/keys/scope-name.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -88,7 +89,7 @@ function keyIn(client: Pick<HttpExchange, 'header'>): string | undefined {
 function keyFailureOf({ key, scopes }: KeyRecord, now: Millis): Failure | undefined {
   if (key.expiresAt !== undefined && key.expiresAt <= now) return { code: 'expired_api_key', at: key.expiresAt };
   if (key.blocked && key.missingOwnerReason !== undefined)
-    return { code: 'key_blocked', kind: 'key', missingOwnerReason: key.missingOwnerReason };
+    return { code: 'key_blocked', ...toScopeName(key, scopes), missingOwnerReason: key.missingOwnerReason };
   const blocked = key.blocked ? key : scopes.find((scope) => scope.blocked);
-  return blocked === undefined ? undefined : { code: 'key_blocked', kind: blocked.kind };
+  return blocked === undefined ? undefined : { code: 'key_blocked', ...toScopeName(blocked, scopes) };
 }

@@ -2,8 +2,10 @@
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { toFurtherScope } from '#core/keys/further-budgets.ts';
+import { toScopeName } from '#core/keys/scope-name.ts';
 import { formatMoney } from '#core/money/money.ts';
 import type { ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
+import { modelsWithin } from '#core/rules/key-policies.ts';
 import type { GatewayDependencies } from '../deps.ts';
 import type { Caller } from './authenticate.ts';
 
@@ -19,16 +21,22 @@ export function createKeyReport({ ledger }: Pick<GatewayDependencies, 'ledger'>)
     const budgets = policies.map((policy, index) => ({ policy, budget: toBudget(policy, spend.value[index]) }));
     const spent = (name: string) =>
       budgets.some(({ policy, budget }) => policy.kind === 'model' && policy.name === name && budget.remaining === '0');
+    const namespace = policies.find(({ kind }) => kind === 'namespace');
+    const models = modelsWithin(key.models, namespace);
     return ok({
       alias: key.name,
-      models: key.models,
+      models: models ?? key.models,
       ...(budgets[0]?.budget ?? toBudget(key, undefined)),
       expiryDate: key.expiresAt === undefined ? null : new Date(key.expiresAt).toISOString(),
       // Expired and blocked keys were refused before.
       isActive:
+        models !== undefined &&
         budgets.every(({ policy, budget }) => policy.kind === 'model' || budget.remaining !== '0') &&
-        (key.models.length === 0 || !key.models.every(spent)),
-      scopes: budgets.map(({ policy: { kind, name, alias }, budget }) => ({ kind, name, alias, ...budget })),
+        (models.length === 0 || !models.every(spent)),
+      scopes: budgets.map(({ policy, budget }) => {
+        const { kind, name, keyPolicy } = toScopeName(policy, policies);
+        return { kind, name, alias: policy.alias, keyPolicy, ...budget };
+      }),
     });
   };
 }

@@ -1,13 +1,14 @@
 // Reservations: the maximum cost of a request, reserved before any provider is called (LEDGER 9).
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
+import { toScopeName } from '#core/keys/scope-name.ts';
 import { larger, smaller } from '#core/money/money.ts';
 import { MAX_COST, maxCostOf, maxOutputFor, type PromptBound } from '#core/money/price.ts';
 import type { Usage } from '#core/money/usage.ts';
 import type { Reservation, ReservationRefusal } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { Random } from '#core/ports/platform.ts';
-import type { FurtherBudget } from '#core/ports/policy.ts';
+import type { FurtherBudget, ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
 import { isEstimated, type RateEstimates } from '#core/ports/rates.ts';
 import type { Candidate, Grant } from '../caller/access.ts';
 import type { RequestFailure, RequestLimits } from '../caller/remaining-limits.ts';
@@ -80,9 +81,10 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDependencie
     });
     if (reserved.ok) return ok({ [ticket]: true, grant, candidates, reservation: reserved.value });
     const { furtherBudgets = [] } = caller.key;
-    const needs = { money: minAmount, estimates, now: clock.now(), furtherBudgets };
+    const needs = { money: minAmount, estimates, now: clock.now(), furtherBudgets, chargedScopes };
     const rates = 'rates' in reserved.failure ? reserved.failure.rates : undefined;
-    return err({ failure: toFailure(reserved.failure, request.model, needs), chargedScopes, rates });
+    const refusal = withSpentScope(reserved.failure, minAmount, chargedScopes, ledger.knownSpend);
+    return err({ failure: toFailure(refusal, request.model, needs), chargedScopes, rates });
   };
 }
 
@@ -214,24 +216,49 @@ interface Needs {
   readonly now: Millis;
   /** The further budgets of the key. */
   readonly furtherBudgets: ReadonlyArray<FurtherBudget>;
+  readonly chargedScopes: ReadonlyArray<ScopePolicy>;
+}
+
+type Exceeded = Extract<ReservationRefusal, { reason: 'exceeded' }>;
+
+/**
+ * The ledger refuses by the first budget that leaves too little. If something is left in this budget, but nothing in
+ * another one, the refusal names the other one: nobody can continue before that budget is larger.
+ */
+function withSpentScope(
+  refusal: ReservationRefusal,
+  needs: Nano,
+  scopes: ReadonlyArray<ScopePolicy>,
+  knownSpend: (scopes: ReadonlyArray<ScopePolicy>) => ReadonlyArray<ScopeSpend | undefined>,
+): ReservationRefusal {
+  if (refusal.reason !== 'exceeded' || refusal.spent >= refusal.limit || needs > refusal.limit) return refusal;
+  const spends = knownSpend(scopes);
+  const spent = scopes.flatMap((scope, index): Exceeded[] => {
+    const [limit, spend] = [BigInt(scope.budget?.limit ?? 0), spends[index]];
+    if (scope.budget === undefined || spend === undefined || spend.spent < limit) return [];
+    return [{ ...refusal, scope, limit, spent: spend.spent, resetAt: spend.window.end }];
+  });
+  return spent[0] ?? refusal;
 }
 
 function toFailure(
   refusal: ReservationRefusal,
   model: string,
-  { money, estimates, now, furtherBudgets }: Needs,
+  { money, estimates, now, furtherBudgets, chargedScopes }: Needs,
 ): Failure {
   switch (refusal.reason) {
     case 'exceeded': {
-      const { scope, limit, spent, resetAt } = refusal;
-      const duration = scope.budget?.duration ?? 'window';
-      const isFurther = furtherBudgets.some(({ scopeId }) => scopeId === scope.scopeId);
+      const { scope: charged, limit, spent, resetAt } = refusal;
+      const scope = toScopeName(charged, chargedScopes);
+      const duration = charged.budget?.duration ?? 'window';
+      const isFurther = furtherBudgets.some(({ scopeId }) => scopeId === charged.scopeId);
       return { code: 'budget_exceeded', scope, limit, spent, duration, resetAt, now, needs: money, isFurther };
     }
     case 'held':
-      return { code: 'budget_held', scope: refusal.scope };
+      return { code: 'budget_held', scope: toScopeName(refusal.scope, chargedScopes) };
     case 'limited': {
-      const { scope, rate, limit, retryIn } = refusal;
+      const { rate, limit, retryIn } = refusal;
+      const scope = refusal.scope && toScopeName(refusal.scope, chargedScopes);
       const needs = isEstimated(rate) && estimates[rate] > limit ? estimates[rate] : undefined;
       return { code: 'rate_limit_exceeded', scope, model, rate, limit, retryIn, needs };
     }

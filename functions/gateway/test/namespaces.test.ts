@@ -32,6 +32,7 @@ const namespaceOf = (more: Partial<NamespacePolicy> = {}): NamespacePolicy => ({
   models: [],
   anchor: 0,
   chargedScopeIds: [],
+  policyName: 'labs',
   ...more,
 });
 
@@ -82,7 +83,14 @@ describe('the budget of a namespace', () => {
     expect(isActive).toBe(false);
     expect(scopes).toMatchObject([
       { kind: 'key', name: 'billing' },
-      { kind: 'namespace', name: 'research', maxBudget: '0.1', currentSpend: '0.1', remaining: '0' },
+      {
+        kind: 'namespace',
+        name: 'research',
+        keyPolicy: 'labs',
+        maxBudget: '0.1',
+        currentSpend: '0.1',
+        remaining: '0',
+      },
     ]);
   });
 
@@ -127,15 +135,19 @@ describe('models', () => {
   test('of a namespace cut those of the key, in GET models too', async () => {
     const { chat, get } = stageWith(namespaceOf({ models: ['gpt'] }));
     expect(await modelsIn(await get('/models'))).toEqual(['gpt']);
+    expect(await report(get)).toMatchObject({ models: ['gpt'], isActive: true });
     expect((await chat(CHAT)).status).toBe(200);
     const refused = await chat({ ...CHAT, model: 'other' });
     expect(refused.status).toBe(403);
-    expect(await messageOf(refused)).toMatch(/^This API key's namespace may not use the model "other"\./);
+    expect(await messageOf(refused)).toMatch(
+      /^This API key's namespace "research" on instance "default\/main" may not use the model "other"\./,
+    );
   });
 
   test('of which nothing is left allow nothing', async () => {
     const { chat, get } = stageWith(namespaceOf({ models: ['gpt'] }), { key: { models: ['other'] } });
     expect(await modelsIn(await get('/models'))).toEqual([]);
+    expect(await report(get)).toMatchObject({ isActive: false });
     for (const model of ['gpt', 'other'])
       expect(await codeOf(await chat({ ...CHAT, model }))).toEqual([403, 'model_access_denied']);
   });
@@ -146,15 +158,27 @@ describe('the Team of the key policy', () => {
     const team = scope('team', { name: 'shared', budget: budget(COST) });
     const { chat } = stageWith(namespaceOf({ chargedScopeIds: [team.scopeId] }), { others: [team] });
     expect((await chat(CHAT)).status).toBe(200);
-    expect(await messageOf(await chat(CHAT))).toMatch(/^The budget of team "shared" is exceeded/);
+    expect(await messageOf(await chat(CHAT))).toMatch(/^The budget of team "shared" of key policy "labs" is exceeded/);
   });
 
-  test('that is missing refuses, and the answer names the platform team', async () => {
+  test('is in the answer as that of the key policy, also if it is blocked or lacks the model', async () => {
+    const team = scope('team', { name: 'shared', models: ['other'] });
+    const policy = namespaceOf({ chargedScopeIds: [team.scopeId] });
+    expect(await messageOf(await stageWith(policy, { others: [team] }).chat(CHAT))).toMatch(
+      /^The team "shared" of key policy "labs" may not use the model "gpt"\./,
+    );
+    const blocked = { ...team, blocked: true };
+    expect(await messageOf(await stageWith(policy, { others: [blocked] }).chat(CHAT))).toMatch(
+      /^The team "shared" of key policy "labs" is blocked\. Ask the platform team to unblock it\./,
+    );
+  });
+
+  test('that is missing refuses, and the answer names the namespace, the key policy and the platform team', async () => {
     const { chat } = stageWith(namespaceOf({ blocked: true, missingOwnerReason: 'TeamNotFound' }));
     const refused = await chat(CHAT);
     expect(await codeOf(refused.clone())).toEqual([403, 'key_blocked']);
     expect(await messageOf(refused)).toBe(
-      "The team that is charged for the API key's namespace is missing or not ready, so requests of the key cannot be charged. Ask the platform team to correct the key policy of the namespace.",
+      'The team of the key policy "labs" is missing or not ready, so requests of namespace "research" on instance "default/main" cannot be charged. Ask the platform team to correct the team or the key policy.',
     );
   });
 });
@@ -171,11 +195,23 @@ describe('the budget per key', () => {
     expect(await messageOf(await chat(CHAT))).toMatch(
       /^The budget of key "billing" is exceeded: 0\.1 dollars per 1d\. It resets at .*; ask for a larger maxBudget in perKey of the key policy/,
     );
-    expect((await report(get)).scopes).toMatchObject([
+    const { scopes } = await report(get);
+    expect(scopes).toMatchObject([
       { kind: 'key', name: 'billing', maxBudget: '10', currentSpend: '0.1' },
       { kind: 'namespace', name: 'research', maxBudget: null, currentSpend: null },
-      { kind: 'key', name: 'billing', maxBudget: '0.1', currentSpend: '0.1' },
+      { kind: 'key', name: 'billing', keyPolicy: 'labs', maxBudget: '0.1', currentSpend: '0.1' },
     ]);
+    expect(scopes[0]).not.toHaveProperty('keyPolicy');
+  });
+
+  test('that is spent refuses in place of a budget that only leaves too little', async () => {
+    const { chat, setPolicy } = stageWith(perKey(100n * COST, 1), { key: { budget: budget(COST + 1n) } });
+    expect((await chat(CHAT)).status).toBe(200);
+    expect(await messageOf(await chat(CHAT))).toMatch(/^The budget of key "billing" leaves too little/);
+    await setPolicy(perKey(COST, 1));
+    expect(await messageOf(await chat(CHAT))).toMatch(
+      /^The budget of key "billing" is exceeded: 0\.1 dollars per 1d\. .* ask for a larger maxBudget in perKey of the key policy/,
+    );
   });
 
   test('includes what the key has spent in the window before, once, and again after a time without it', async () => {
