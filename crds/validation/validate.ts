@@ -39,7 +39,8 @@ export function validate<S>(
   const { success, data, error } = kind.spec.safeParse(spec);
   const changed = old === undefined ? [] : ofChanges(kind, spec, old.spec);
   if (success) return { violations: [...changed, ...around], spec: data };
-  const violations = [...error.issues.map((issue) => toViolation(issue, spec, kind)), ...changed, ...around];
+  const issues = withoutSizesOfWrongTypes(error.issues);
+  const violations = [...issues.map((issue) => toViolation(issue, spec, kind)), ...changed, ...around];
   const isReadable = error.issues.every((issue) => brokenIn(issue).rule !== undefined);
   return { violations, spec: isReadable ? readAnyway(kind, spec) : undefined };
 }
@@ -114,6 +115,12 @@ function hasNullMember(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(hasNullMember);
   for (const child of Object.values(value)) if (child === null || hasNullMember(child)) return true;
   return false;
+}
+
+/** A text in place of a list also has a length, which says nothing. */
+function withoutSizesOfWrongTypes(issues: ReadonlyArray<z.core.$ZodIssue>): ReadonlyArray<z.core.$ZodIssue> {
+  const wrong = new Set(issues.flatMap(({ code, path }) => (code === 'invalid_type' ? toPath(path) : [])));
+  return issues.filter(({ code, path }) => !(code === 'too_big' || code === 'too_small') || !wrong.has(toPath(path)));
 }
 
 const brokenIn = (issue: z.core.$ZodIssue): IssueParams => (issue.code === 'custom' ? (issue.params ?? {}) : {});

@@ -59,6 +59,8 @@ export const CHAINS: Readonly<Record<KindName, Chain>> = {
       instanceChecks.modelCredentials, //  the same for the credentials of each model entry
       policyChecks.policyModelsServed, //  the instance serves every model of its key policies
       policyChecks.policyTeamsFound, //    warns: the Team of a key policy is missing, or of another instance
+      policyChecks.policiesApply, //       warns: a key policy for all namespaces is before others
+      policyChecks.policyPerKeyBudgets, // warns: the budget per VirtualKey is above that of the namespace
       policyChecks.policyBudgets, //       warns: a time zone or an alignment has no effect, or a budget is zero
       policyChecks.policyBelowSpend, //    warns: namespaces have already spent more than the new budget
       instanceChecks.modelsInUse, //       warns: VirtualKeys are restricted to a removed model

@@ -1,9 +1,13 @@
-// Checks of `spec.keyPolicies` of an instance: time zones, models, Teams, and budgets that limit nothing or everything.
+// Checks of `spec.keyPolicies` of an instance: time zones, models, Teams, policies that never apply, and budgets that limit
+// nothing or everything.
 
+import { parseMoney } from '#core/money/money.ts';
 import type { Finding } from '#core/rules/finding.ts';
+import { selectsAll } from '#core/rules/key-policies.ts';
 import { modelsServed, toServedModels } from '#core/rules/models.ts';
 import { referenceFound } from '#core/rules/references.ts';
 import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
+import { secondsOf } from '#crds/validation/units.ts';
 import type { Check } from '../check.ts';
 import type { InstanceFacts } from '../facts/instance.ts';
 import {
@@ -40,6 +44,29 @@ export const policyTeamsFound: InstanceCheck = ({ metadata: { namespace, name = 
     const problem = finding.rule === 'TeamNotFound' ? missing : finding.message;
     const message = `${problem}. Until then all requests of this policy's namespaces fail with 403 key_blocked`;
     return [{ ...finding, message, effect: 'warn' }];
+  });
+
+/** The first policy that selects a namespace applies, so no policy after one for all namespaces does. */
+export const policiesApply: Check<GatewayInstanceSpec> = ({ spec: { keyPolicies = [] } }) => {
+  const lastAt = keyPolicies.findIndex(selectsAll);
+  const last = JSON.stringify(keyPolicies[lastAt]?.name);
+  const unused = lastAt === -1 ? [] : keyPolicies.slice(lastAt + 1);
+  return unused.map(({ name }, index): Finding => {
+    const path = `spec.keyPolicies[${lastAt + 1 + index}]`;
+    const message = `never applies, because ${last} selects all namespaces; move it before ${last}`;
+    return { rule: 'PolicyUnused', path, value: name, message, effect: 'warn' };
+  });
+};
+
+/** A budget of each VirtualKey that is above that of its whole namespace, for windows of the same length. */
+export const policyPerKeyBudgets: Check<GatewayInstanceSpec> = ({ spec: { keyPolicies = [] } }) =>
+  keyPolicies.flatMap(({ perKey, perNamespace }, index): Finding[] => {
+    const [each, all] = [parseMoney(perKey?.maxBudget ?? ''), parseMoney(perNamespace?.maxBudget ?? '')];
+    const isSameLength = secondsOf(perKey?.budgetDuration ?? '') === secondsOf(perNamespace?.budgetDuration ?? '');
+    if (each === undefined || all === undefined || !isSameLength || each <= all) return [];
+    const path = `spec.keyPolicies[${index}].perKey.maxBudget`;
+    const message = `is more than perNamespace.maxBudget, so the smaller budget applies; write at most ${JSON.stringify(perNamespace?.maxBudget)}`;
+    return [{ rule: 'BudgetAbovePolicy', path, value: perKey?.maxBudget, message, effect: 'warn' }];
   });
 
 export const policyBudgets: InstanceCheck = ({ spec }) =>

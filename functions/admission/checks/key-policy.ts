@@ -42,7 +42,7 @@ function appliedPolicy({ spec, facts: { instance } }: Pick<Input, 'spec' | 'fact
   return policy && { policy, instance: spec.connectionRef.instanceRef, blockedMessage };
 }
 
-/** Budgets without an effect, because the policy has a smaller one for windows of the same length. */
+/** A budget without an effect, because the policy has a smaller one for windows of the same length: the smallest. */
 function budgetsAbove(input: Input): Finding[] {
   const { maxBudget: value, budgetDuration } = input.spec;
   const applied = appliedPolicy(input);
@@ -52,11 +52,15 @@ function budgetsAbove(input: Input): Finding[] {
     { part: 'perKey', whose: 'each VirtualKey', fields: perKey },
     { part: 'perNamespace', whose: 'all VirtualKeys of this namespace together', fields: perNamespace },
   ];
-  return limits.flatMap(({ part, whose, fields }): Finding[] => {
-    const [max, own] = [parseMoney(fields?.maxBudget ?? ''), parseMoney(value) ?? 0n];
+  const own = parseMoney(value) ?? 0n;
+  const above = limits.flatMap(({ fields, ...limit }) => {
+    const max = parseMoney(fields?.maxBudget ?? '');
     const isSameLength = secondsOf(fields?.budgetDuration ?? '') === secondsOf(budgetDuration);
-    if (max === undefined || !isSameLength || own <= max) return [];
+    return max === undefined || !isSameLength || own <= max ? [] : [{ ...limit, fields, max }];
+  });
+  const smallest = above.toSorted((a, b) => (a.max < b.max ? -1 : a.max > b.max ? 1 : 0)).slice(0, 1);
+  return smallest.map(({ part, whose, fields, max }): Finding => {
     const message = `${subjectOf(applied)} allows ${whose} ${formatMoney(max)} dollars per ${fields?.budgetDuration} (${part}.maxBudget), so the smaller budget applies; write at most ${JSON.stringify(formatMoney(max))}`;
-    return [{ rule: 'BudgetAbovePolicy', path: 'spec.maxBudget', value, message, effect: 'warn' }];
+    return { rule: 'BudgetAbovePolicy', path: 'spec.maxBudget', value, message, effect: 'warn' };
   });
 }

@@ -14,10 +14,15 @@ export const policyOfNamespace = <P extends NamespaceSelection>(
 ): P | undefined =>
   policies?.find(({ namespaceSelector }) => namespaceSelector === undefined || selects(namespaceSelector, namespace));
 
+/** Whether the policy applies to every namespace, whatever its labels. */
+export function selectsAll({ namespaceSelector = {} }: NamespaceSelection): boolean {
+  const { matchLabels = {}, matchExpressions = [] } = namespaceSelector;
+  return Object.keys(matchLabels).length === 0 && matchExpressions.length === 0;
+}
+
 /** Whether the policy depends on the labels of the namespace, so that they must be read: the first one may select. */
 export function policyNeedsLabels([first]: ReadonlyArray<NamespaceSelection> = []): boolean {
-  const { matchLabels = {}, matchExpressions = [] } = first?.namespaceSelector ?? {};
-  return Object.keys(matchLabels).length > 0 || matchExpressions.length > 0;
+  return first !== undefined && !selectsAll(first);
 }
 
 /**

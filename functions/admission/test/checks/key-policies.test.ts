@@ -18,6 +18,7 @@ describe('a key policy', () => {
     const perNamespace = { ...budget, budgetWindow: 'Calendar', budgetTimeZone: 'Europe/Berlin' };
     const policy = {
       name: 'a',
+      namespaceSelector: { matchLabels: { tier: 'a' } },
       models: ['claude'],
       teamRef: { name: 'shared' },
       perNamespace,
@@ -59,6 +60,33 @@ describe('a key policy', () => {
     ]);
   });
 
+  test('after one that selects all namespaces gets a warning: it never applies', async () => {
+    const some = { namespaceSelector: { matchLabels: { tier: 'a' } } };
+    const all = [{ name: 'b' }, { name: 'b', namespaceSelector: { matchLabels: {}, matchExpressions: [] } }];
+    for (const first of all)
+      expect((await reviewPolicies({ name: 'a', ...some }, first, { name: 'c', ...some })).warnings).toEqual([
+        'spec.keyPolicies[2]: "c": never applies, because "b" selects all namespaces; move it before "b"',
+      ]);
+    expect((await reviewPolicies({ name: 'a', ...some }, { name: 'b' })).warnings).toEqual([]);
+  });
+
+  test('with a budget per VirtualKey above that of the namespace gets a warning', async () => {
+    const warningsOf = async (perKey: object) =>
+      (await reviewPolicies({ name: 'a', perNamespace: budget, perKey })).warnings;
+    expect(await warningsOf({ ...budget, maxBudget: '20.5' })).toEqual([
+      'spec.keyPolicies[0].perKey.maxBudget: "20.5": is more than perNamespace.maxBudget, so the smaller budget applies; write at most "20"',
+    ]);
+    expect(await warningsOf(budget)).toEqual([]);
+    expect(await warningsOf({ maxBudget: '21', budgetDuration: '1d' })).toEqual([]);
+    expect(await warningsOf({ rpmLimit: 1 })).toEqual([]);
+  });
+
+  test('whose require is a text gets one message: that it must be a list', async () => {
+    expect((await reviewPolicies({ name: 'a', require: 'teamRef' })).refused).toEqual([
+      expect.stringMatching(/^spec\.keyPolicies\[0\]\.require: Invalid value: "teamRef": must be a list/),
+    ]);
+  });
+
   test('with half a budget is refused', async () => {
     expect((await reviewPolicies({ name: 'a', perNamespace: { maxBudget: '20' } })).refused).toEqual([
       'spec.keyPolicies[0].perNamespace.maxBudget: Invalid value: "20": needs budgetDuration, and budgetDuration needs maxBudget; write both, or none',
@@ -72,7 +100,8 @@ describe('a key policy', () => {
     const refused = "Until then all requests of this policy's namespaces fail with 403 key_blocked";
     const elsewhere = { instanceRef: { name: 'other', namespace: 'platform' } };
     await world.put(teams, spare('foreign', { teamAlias: 'x', connectionRef: elsewhere }, 'platform', 'Team'));
-    const policies = ['research', 'foreign'].map((name) => ({ name, teamRef: { name } }));
+    const namespaceSelector = { matchLabels: { tier: 'a' } };
+    const policies = ['research', 'foreign'].map((name) => ({ name, namespaceSelector, teamRef: { name } }));
     expect(await reviewPolicies(...policies)).toEqual({
       refused: [],
       warnings: [

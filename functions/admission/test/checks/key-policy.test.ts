@@ -173,12 +173,16 @@ describe('a budget', () => {
     await setPolicies([{ name: 'lab', perKey, perNamespace: { maxBudget: '9.50', budgetDuration: '30d' } }]);
     const warnings = [
       `spec.maxBudget: "10": ${NAMED} allows each VirtualKey 5 dollars per 720h (perKey.maxBudget), so the smaller budget applies; write at most "5"`,
-      `spec.maxBudget: "10": ${NAMED} allows all VirtualKeys of this namespace together 9.5 dollars per 30d (perNamespace.maxBudget), so the smaller budget applies; write at most "9.5"`,
     ];
     expect((await review('VirtualKey', {})).warnings).toEqual(warnings);
     expect((await review('User', { maxBudget: '10' })).warnings).toEqual(warnings);
     expect((await review('User', { maxBudget: '10', autoCreateKey: false })).warnings).toEqual([]);
     expect((await review('VirtualKey', { maxBudget: '5' })).warnings).toEqual([]);
+    await setPolicies([{ name: 'lab', perKey, perNamespace: { maxBudget: '4.50', budgetDuration: '30d' } }]);
+    expect((await review('VirtualKey', {})).warnings).toEqual([
+      `spec.maxBudget: "10": ${NAMED} allows all VirtualKeys of this namespace together 4.5 dollars per 30d (perNamespace.maxBudget), so the smaller budget applies; write at most "4.5"`,
+    ]);
+    await setPolicies([{ name: 'lab', perKey, perNamespace: { maxBudget: '9.50', budgetDuration: '30d' } }]);
     expect((await review('VirtualKey', { budgetDuration: '1d' })).warnings).toEqual([]);
   });
 
