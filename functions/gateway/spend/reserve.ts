@@ -219,7 +219,7 @@ interface Needs {
   readonly chargedScopes: ReadonlyArray<ScopePolicy>;
 }
 
-type Exceeded = Extract<ReservationRefusal, { reason: 'exceeded' }>;
+type BudgetRefusal = Extract<ReservationRefusal, { reason: 'exceeded' }>;
 
 /**
  * The ledger refuses by the first budget that leaves too little. If something is left in this budget, but nothing in
@@ -233,7 +233,7 @@ function withSpentScope(
 ): ReservationRefusal {
   if (refusal.reason !== 'exceeded' || refusal.spent >= refusal.limit || needs > refusal.limit) return refusal;
   const spends = knownSpend(scopes);
-  const spent = scopes.flatMap((scope, index): Exceeded[] => {
+  const spent = scopes.flatMap((scope, index): BudgetRefusal[] => {
     const [limit, spend] = [BigInt(scope.budget?.limit ?? 0), spends[index]];
     if (scope.budget === undefined || spend === undefined || spend.spent < limit) return [];
     return [{ ...refusal, scope, limit, spent: spend.spent, resetAt: spend.window.end }];
