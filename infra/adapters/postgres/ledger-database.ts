@@ -1,10 +1,11 @@
 // The ledger database: numbered batches of ledger rows, and one closing per account (LEDGER 3, 8).
 
+import { createLimiter } from '#core/concurrency/limiter.ts';
 import type { AccountRow } from '#core/ports/counter-store.ts';
 import type { AccountClosing, Batch, BatchOutcome, ExpiredRow, LedgerDatabase } from '#core/ports/ledger-database.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Random } from '#core/ports/platform.ts';
-import type { ScopeId } from '#core/ports/policy.ts';
+import { counterKey, type ScopeId } from '#core/ports/policy.ts';
 import type { Recount } from '#core/ports/registry.ts';
 import { type BookingDependencies, type BookingTransaction, inBooking, refusalOf } from './booking.ts';
 import { EPOCH_LOCK } from './epochs.ts';
@@ -24,6 +25,17 @@ export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceU
   const query: Query = (...call) => deps.session.query(GATEWAY_LIMIT, ...call);
   const queries = createQueries(deps.session);
   const knownSets = createKnownSets();
+  const counts = createLimiter(MAX_COUNTS);
+  /** First counts that wait or run: each counter is counted once, however many requests need it. */
+  const counting = new Map<string, Promise<void>>();
+  const count = (counter: Recount): Promise<void> => {
+    const key = counterKey(counter);
+    const counted = counts(() =>
+      deps.session.transaction(BACKGROUND_LIMIT, (ask) => countFirst(ask, [counter])),
+    ).finally(() => counting.delete(key));
+    counting.set(key, counted);
+    return counted;
+  };
   const writeSetsOf = async ({ rows }: Batch, sets: LedgerSets): Promise<void> => {
     const write: Query = (...call) => deps.session.query(BACKGROUND_LIMIT, ...call);
     try {
@@ -45,11 +57,8 @@ export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceU
         const rows = await query<{ index: number }>(UNCOUNTED, toColumns(portion));
         return rows.flatMap(({ index }) => portion[index - 1] ?? []);
       };
-      const count = async (portion: ReadonlyArray<Recount>): Promise<[]> => {
-        await deps.session.transaction(BACKGROUND_LIMIT, (ask) => countFirst(ask, portion));
-        return [];
-      };
-      await inPortions(await inPortions(counters, find), count, MAX_COUNTED);
+      const uncounted = await inPortions(counters, find);
+      await Promise.all(uncounted.map((counter) => counting.get(counterKey(counter)) ?? count(counter)));
     },
     close: (closing) => inBooking(deps, (booking) => close({ ...booking, ...deps, instanceUid }, closing)),
     accountRows: async (accounts) =>
@@ -59,8 +68,8 @@ export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceU
   };
 }
 
-/** The counters that one transaction counts: no day is dropped meanwhile. */
-const MAX_COUNTED = 64;
+/** The maximum concurrent first counts, whoever needs them: they leave connections for look-ups and bookings. */
+const MAX_COUNTS = 2;
 
 async function book(
   booking: BookingTransaction,

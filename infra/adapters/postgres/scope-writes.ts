@@ -22,6 +22,8 @@ import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.t
 const PORTION = 500;
 /** The maximum concurrent writes with recounts: they leave connections for the other writes. */
 const RECOUNTING = 2;
+/** The maximum namespaces whose windows one transaction recounts: a key policy may be that of thousands. */
+const NAMESPACES = 25;
 
 /** The previous holders of a claim that PostgreSQL remembers: as many as its Secret. */
 const MAX_PREVIOUS_HOLDERS = 8;
@@ -31,6 +33,7 @@ const hash: Hash = (text) => createHash('sha256').update(text).digest('hex');
 export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> {
   const write = (writes: ReadonlyArray<ScopeWrite>) => session.transaction(LIMIT, (query) => putScopes(query, writes));
   const merged = createCallMerger(PORTION, (writes: ReadonlyArray<ScopeWrite>) => putAll(writes, write));
+  const ofNamespaces = createCallMerger(NAMESPACES, (writes: ReadonlyArray<ScopeWrite>) => putAll(writes, write));
   const recounting = createFairLimiter(RECOUNTING, Number.POSITIVE_INFINITY, { maxOwn: 1 });
   let asked = 0;
   let failure: { readonly error: unknown; readonly asked: number } | undefined;
@@ -47,9 +50,10 @@ export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> 
   };
   return {
     // A recount may take seconds, and a tenant decides how many there are. Each has a transaction of its own, so that it
-    // delays and fails no other write, and namespaces take turns.
+    // delays and fails no other write, and namespaces take turns. Windows of namespaces themselves are not a tenant's.
     putScope: (one) => {
       if ((one.recounts ?? []).length === 0) return merged(one);
+      if (one.kind === 'namespace') return ofNamespaces(one);
       asked += 1;
       const number = asked;
       return recounting.run(one.holder.namespace, () => writeOne(one, number));
