@@ -20,6 +20,12 @@ function block(page: string, name: string, language?: string): string {
 }
 
 // No resync comes by itself: what a page says happens by triggers.
+/** The names of metrics in the texts of these guides. */
+function metricsOf(pages: ReadonlyArray<string>): ReadonlyArray<string> {
+  const texts = pages.map((page) => readFileSync(join(ROOT, `docs/guides/${page}.md`), 'utf8'));
+  return [...texts.join().matchAll(/gateway_operator_\w+(?=[`{])/g)].map(([name]) => name);
+}
+
 describeOnBothClusters('guides', ['--schedule', '86400'], (stack, cluster) => {
   let desk: PageDesk;
   beforeAll(() => {
@@ -28,6 +34,11 @@ describeOnBothClusters('guides', ['--schedule', '86400'], (stack, cluster) => {
   });
 
   const type: PageDesk['type'] = (text, more) => desk.type(text, more);
+  const exposedMetrics = async () => {
+    const { gateway, reconcile } = stack().endpoints;
+    const texts = [gateway, reconcile].map(async (url) => (await fetch(new URL('/metrics', url))).text());
+    return (await Promise.all(texts)).join();
+  };
   const keyValue = () => type("kubectl get secret claude-grace-key -n team-web -o jsonpath='{.data.key}' | base64 -d");
   /** The reply to a request as Claude Code sends it, with this key value. */
   const chat = async (value: string) => {
@@ -104,14 +115,11 @@ describeOnBothClusters('guides', ['--schedule', '86400'], (stack, cluster) => {
   });
 
   test('the metrics that guides name exist', async () => {
-    const { gateway, reconcile } = stack().endpoints;
-    const texts = [gateway, reconcile].map(async (url) => (await fetch(new URL('/metrics', url))).text());
-    const exposed = (await Promise.all(texts)).join();
-    const pages = ['find-out-who-spent-what', 'find-out-why-a-request-was-refused'].map((page) =>
-      readFileSync(join(ROOT, `docs/guides/${page}.md`), 'utf8'),
-    );
-    const named = [...pages.join().matchAll(/gateway_operator_\w+(?=[`{])/g)].map(([name]) => name);
+    const pages = ['find-out-who-spent-what', 'find-out-why-a-request-was-refused'];
+    // Those of namespaces need a key policy.
+    const named = metricsOf(pages).filter((name) => !name.includes('_namespace_'));
     expect(named).toHaveLength(6);
+    const exposed = await exposedMetrics();
     expect(named.filter((name) => !exposed.includes(`${name}{`))).toEqual([]);
   });
 
@@ -201,6 +209,11 @@ describeOnBothClusters('guides', ['--schedule', '86400'], (stack, cluster) => {
     expect(refused).toContain(message);
     expect(await type(block(page, 'violations'))).toContain('team-lab/notebooks: PolicyMet\n');
     await type(block(page, 'warnings'));
+    const named = metricsOf([page, 'find-out-who-spent-what']).filter((name) => name.includes('_namespace_'));
+    expect(named).toHaveLength(4);
+    await stack().resync();
+    const exposed = await exposedMetrics();
+    expect(named.filter((name) => !exposed.includes(`${name}{`))).toEqual([]);
     const patch = JSON.stringify({ spec: { keyPolicies: null, blockedMessage: null } });
     await type(`kubectl patch gatewayinstance llm -n llm --type=merge -p '${patch}'`);
   });
