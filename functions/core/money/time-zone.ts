@@ -14,26 +14,16 @@ const formatters = createLru<Intl.DateTimeFormat>(1024);
 /** Whether the platform knows a zone of this name. */
 export const isTimeZone = (name: string): boolean => formatterOf(name) !== undefined;
 
-/** Offsets by zone and instant: many budgets have windows that begin and end together, and to format one takes 2 µs. */
-const offsets = createLru<Millis>(4096);
-
 /** How far clocks of a zone are ahead of UTC at an instant. */
 export type OffsetAt = (at: Millis) => Millis;
 
 /** The offsets of a zone. An unknown zone, which the admission webhook refuses, counts as UTC: budgets need windows. */
 export function offsetsOf(zone: string): OffsetAt {
   const formatter = formatterOf(zone);
-  if (formatter === undefined) return () => 0;
-  const name = zone.toLowerCase();
   return (at) => {
-    const key = `${name} ${at}`;
-    const known = offsets.get(key);
-    if (known !== undefined) return known;
-    const [, sign, hours = 0, minutes = 0] = /GMT([+-])(\d\d):(\d\d)/.exec(formatter.format(at)) ?? [];
-    const size = (Number(hours) * 60 + Number(minutes)) * MINUTE;
-    const offset = sign === '-' ? -size : size;
-    offsets.set(key, offset);
-    return offset;
+    const [, sign, hours = 0, minutes = 0] = /GMT([+-])(\d\d):(\d\d)/.exec(formatter?.format(at) ?? '') ?? [];
+    const offset = (Number(hours) * 60 + Number(minutes)) * MINUTE;
+    return sign === '-' ? -offset : offset;
   };
 }
 

@@ -1,5 +1,6 @@
 // Budget windows, computed from (spec, now): no job resets anything (DESIGN 3).
 
+import { createLru } from '../caches/lru.ts';
 import type { Millis, Window } from '../ports/money.ts';
 import type { Budget, ScopePolicy } from '../ports/policy.ts';
 import { DURATION_PATTERN, MAX_DURATION, parseDuration } from './duration.ts';
@@ -29,6 +30,18 @@ function datesAt(spec: WindowSpec, now: Millis): Window {
   const length = parseDuration(spec.duration);
   if (length === undefined) throw new Error(`not a duration: ${JSON.stringify(spec.duration)}`);
   if (spec.alignment === 'Rolling') return alignedAt(spec.anchor, length, now);
+  const key = `${spec.alignment} ${spec.duration}`;
+  const known = calendarWindows.get(key);
+  if (known !== undefined && known.start <= now && now < known.end) return known;
+  const window = calendarWindowAt(spec, length, now);
+  calendarWindows.set(key, window);
+  return window;
+}
+
+/** The last window of each alignment and duration: nearly all budgets share a few of them. */
+const calendarWindows = createLru<Window>(1024);
+
+function calendarWindowAt(spec: WindowSpec, length: Millis, now: Millis): Window {
   const [, count, unit = ''] = DURATION_PATTERN.exec(spec.duration) ?? [];
   const onCalendar = (at: Millis): Window =>
     unit === 'mo' ? monthsAt(Number(count), at) : alignedAt(unit === 'w' ? FIRST_MONDAY : 0, length, at);
