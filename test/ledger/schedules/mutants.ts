@@ -78,13 +78,15 @@ export interface Mutant {
 const LAST = Array.from({ length: 6 }, (_, by): PlannedRequest => {
   return { by: by >> 1, scopes: [0], amount: 5n, cost: 0n, end: by % 2 ? 'settle' : 'release', after: 10 * by };
 });
-const LARGE: PlannedRequest = { by: 1, scopes: [2], amount: 97n, cost: 97n, end: 'settle', after: 1500 };
+const LARGE: PlannedRequest = { by: 1, scopes: [2], amount: 144n, cost: 144n, end: 'settle', after: 1500 };
 /** The second process takes nearly all that is left, while the first one may still believe in its escrow. */
 const LARGE_LATER: Partial<Scenario> = {
   gateways: 2,
-  limits: [9n, 9n, 100n],
+  limits: [9n, 9n, 150n],
   plannedRequests: [
+    // After a single request, no escrow is requested ahead.
     { by: 0, scopes: [2], amount: 3n, cost: 3n, end: 'settle' },
+    { by: 0, scopes: [2], amount: 3n, cost: 3n, end: 'settle', after: 10 },
     { by: 0, scopes: [2], amount: 3n, cost: 3n, end: 'settle', after: 2500 },
     LARGE,
   ],
@@ -104,7 +106,7 @@ const GROWING = Array.from({ length: 4 }, (_, by): PlannedRequest => {
 export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'escrow that is used although the last answer is old',
-    from: 360,
+    from: 100,
     scenario: { ...LARGE_LATER, faults: { freeze: 1, wipe: 1 } },
     edits: [
       {
