@@ -229,8 +229,13 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a risk that is not reported',
-    from: 100,
-    scenario: { faults: { vanish: 1 } },
+    // Calls name a counter that has a request in flight only if another request changes it.
+    scenario: {
+      gateways: 1,
+      limits: [9n, 9n, 200n],
+      plannedRequests: ALIKE.map((planned) => ({ ...planned, by: 0, cost: 3n })),
+      faults: { vanish: 1 },
+    },
     edits: [
       {
         file: `${CORE}/account-call.ts`,
