@@ -11,3 +11,6 @@ export interface Window {
   readonly start: Millis;
   readonly end: Millis;
 }
+
+/** An amount as databases and counter stores answer it: whole nano-dollars. More digits take seconds to print. */
+export const STORED_AMOUNT = /^-?\d{1,40}$/;

@@ -4,7 +4,7 @@ import { haveSameFigures, type RowFigures } from '#core/ports/archive.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { type IdRange, readFigures, readRows } from './archived-rows.ts';
 import { DAY, lowestId } from './partitions.ts';
-import { checkRows } from './row.ts';
+import { AmountText, checkRows, Uuid } from './row.ts';
 import { hasTable } from './schema.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
@@ -133,8 +133,6 @@ interface FileChange {
 }
 
 // A tenant's database may answer anything, and these texts become the path of a file.
-const Uuid = z.string().regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
-const Digits = z.string().regex(/^-?\d{1,40}$/);
 const WaitingRowSchema = z.object({ days: z.int().min(0) });
 const LeaseRowSchema = z.object({ lease: Uuid, folder: Uuid });
 const FileRowSchema = z.object({
@@ -143,9 +141,9 @@ const FileRowSchema = z.object({
   until: Uuid,
   isWritten: z.boolean(),
   inserts: z.string(),
-  rows: Digits.nullable(),
-  cost: Digits.nullable(),
-  ids: Digits.nullable(),
+  rows: AmountText.nullable(),
+  cost: AmountText.nullable(),
+  ids: AmountText.nullable(),
 });
 type LeaseRow = z.output<typeof LeaseRowSchema>;
 type FileRow = z.output<typeof FileRowSchema>;

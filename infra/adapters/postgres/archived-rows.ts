@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import type { ArchivedRow, ArchivedScope, RowFigures } from '#core/ports/archive.ts';
 import { DAY, lowestId } from './partitions.ts';
-import { checkRows, toNano } from './row.ts';
+import { checkRows, toNano, Uuid } from './row.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
 /** The ids of a file: from the first up to, but not including, the last. */
@@ -44,19 +44,18 @@ export async function readRows(
 
 // A tenant's database may answer anything. A name has at most 256 characters, and a row far fewer than 256 scopes.
 const Text = z.string().max(1024);
-const Uuid = z.string().regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
-const Count = z.string().regex(/^-?\d{1,19}$/);
+const Int64Text = z.string().regex(/^-?\d{1,19}$/);
 
 const StoredRowSchema = z.object({
   id: Uuid,
   kind: z.enum(['settled', 'expired', 'correction']),
   instanceUid: Text,
   instance: Text,
-  cost: Count,
-  input: Count,
-  output: Count,
-  cachedInput: Count,
-  cacheWrite: Count,
+  cost: Int64Text,
+  input: Int64Text,
+  output: Int64Text,
+  cachedInput: Int64Text,
+  cacheWrite: Int64Text,
   model: Text,
   identifier: Text,
   estimated: z.boolean(),

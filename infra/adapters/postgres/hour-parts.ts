@@ -5,7 +5,7 @@ import { DAY, lowestId } from './partitions.ts';
 import { toNano } from './row.ts';
 import type { Query } from './session.ts';
 
-const HOUR: Millis = 3_600_000;
+export const HOUR: Millis = 3_600_000;
 
 /** Hours since the Unix epoch: the unit of `hour_sum`. */
 export function hourOf(time: Millis): number {

@@ -2,11 +2,9 @@
 // windows the ledger rows name (LEDGER 5).
 import type { Millis, Window } from '#core/ports/money.ts';
 import type { Recount } from '#core/ports/registry.ts';
-import { amountOf, type CountedHours, countHours, type HourPart, hourOf, toHourParts } from './hour-parts.ts';
+import { amountOf, type CountedHours, countHours, HOUR, type HourPart, hourOf, toHourParts } from './hour-parts.ts';
 import { lowestId, readKeptFrom } from './partitions.ts';
 import type { Query } from './session.ts';
-
-const HOUR: Millis = 3_600_000;
 
 /** Takes the lock of recounts: nothing is booked and no other recount runs until the transaction ends. */
 export async function lockForRecount(query: Query, instanceUid: string): Promise<void> {
@@ -18,21 +16,6 @@ export async function lockForRecount(query: Query, instanceUid: string): Promise
  * sees the recount and adds to the recounted window itself.
  */
 export const BOOKING_LOCK = 'hashtextextended($1, 7203418867)';
-
-/**
- * Computes the sum of `window` from the ledger rows whose reservation was made inside it (the time in their id), and
- * remembers the window: rows of that time that are booked later and name another window are added to it too. Whole
- * hours come from `hour_sum`, the edges from the ledger rows of their hours. A window that begins before the first kept
- * day gets all that was spent before that day, with the opening balance (old-sums.ts): too much rather than too little.
- * The time in an id comes from the clock of the process that made the reservation, so a row near an edge may be on
- * either side of it. Only the last window is remembered: a gateway that uses the old policy (for at most 5 s) after
- * that window has ended counts only in the old window.
- */
-export async function recount(query: Query, instanceUid: string, recounts: ReadonlyArray<Recount>): Promise<void> {
-  const edges = await countEdges(query, recounts);
-  await lockForRecount(query, instanceUid);
-  await writeRecounts(query, recounts, edges);
-}
 
 /** The edges of recounts, as they were before the lock. */
 export interface Edges {
@@ -55,7 +38,17 @@ export async function countEdges(query: Query, recounts: ReadonlyArray<Recount>)
  */
 const KEEP_DAYS = 'lock table only gateway_operator.ledger_set, only gateway_operator.ledger_row in access share mode';
 
-/** Writes the sums under the lock. Edges to which something was booked since are counted again. */
+/**
+ * Computes the sum of `window` from the ledger rows whose reservation was made inside it (the time in their id), and
+ * remembers the window: rows of that time that are booked later and name another window are added to it too. Whole
+ * hours come from `hour_sum`, the edges from the ledger rows of their hours. A window that begins before the first kept
+ * day gets all that was spent before that day, with the opening balance (old-sums.ts): too much rather than too little.
+ * The time in an id comes from the clock of the process that made the reservation, so a row near an edge may be on
+ * either side of it. Only the last window is remembered: a gateway that uses the old policy (for at most 5 s) after
+ * that window has ended counts only in the old window.
+ *
+ * Needs the lock. Edges to which something was booked since they were counted are counted again.
+ */
 export async function writeRecounts(
   query: Query,
   recounts: ReadonlyArray<Recount>,

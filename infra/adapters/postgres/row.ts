@@ -1,13 +1,14 @@
 // Checks of rows from a database: its owner may have written anything into them, and the reconciler plans with them.
 import * as z from 'zod';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
-import type { Nano } from '#core/ports/money.ts';
+import { type Nano, STORED_AMOUNT } from '#core/ports/money.ts';
 
 /** Milliseconds of a `timestamptz`, in the range of JavaScript dates. */
 const Instant = z.number().min(-8.64e15).max(8.64e15);
-/** An amount as text. Numbers of PostgreSQL may have 131,072 digits, which take seconds to print. */
-const AMOUNT = /^-?\d{1,40}$/;
-export const AmountText = z.string().regex(AMOUNT);
+/** A UUID as PostgreSQL writes it. */
+export const Uuid = z.string().regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+/** An amount as text. Numbers of PostgreSQL may have 131,072 digits. */
+export const AmountText = z.string().regex(STORED_AMOUNT);
 /** A name, an alias, a uid, a hash or a duration: the longest is an alias of 256 characters. */
 const Name = z.string().max(512);
 const Window = z.object({ limit: AmountText, duration: Name, sinceGeneration: z.number().optional() });
@@ -58,7 +59,7 @@ export const InstanceRowSchema = Place.extend({ uid: z.string() });
 
 /** The nano-dollars of an amount. Throws DatabaseUnreachable for a text that no operator wrote. */
 export function toNano(text: string): Nano {
-  if (!AMOUNT.test(text)) throw new DatabaseUnreachable(foreign('an amount'));
+  if (!STORED_AMOUNT.test(text)) throw new DatabaseUnreachable(foreign('an amount'));
   return BigInt(text);
 }
 

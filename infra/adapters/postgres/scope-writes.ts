@@ -96,7 +96,7 @@ function toRejection(error: unknown): Promise<never> {
 async function putScopes(query: Query, writes: ReadonlyArray<ScopeWrite>): Promise<ReadonlyArray<ScopeOutcome>> {
   const recounts = writes.flatMap((write) => write.recounts ?? []);
   const edges = recounts.length === 0 ? undefined : await countEdges(query, recounts);
-  const recounted = writes.flatMap(({ recounts, instanceUid }) => (recounts === undefined ? [] : [instanceUid]));
+  const recounted = writes.filter((write) => (write.recounts ?? []).length > 0).map(({ instanceUid }) => instanceUid);
   for (const uid of [...new Set(recounted)].sort()) await lockForRecount(query, uid);
   for (const write of writes) if (write.proof !== undefined) await adopt(query, write, write.proof);
   const renames = writes.filter(({ kind, proof }) => kind !== 'key' && proof === SAME_OBJECT);

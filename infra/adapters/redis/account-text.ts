@@ -1,6 +1,6 @@
 // Calls and replies in the form of the script: counters by name, amounts as strings (account.lua).
 import type { AccountCall, AccountReply, CounterChange, CounterReply } from '#core/ports/counter-store.ts';
-import type { Nano } from '#core/ports/money.ts';
+import { type Nano, STORED_AMOUNT } from '#core/ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 
 /**
@@ -49,7 +49,7 @@ export const fromText = <T>(text: string): T =>
 
 /** The nano-dollars of an amount. A store may answer with millions of digits, which take seconds to print. */
 export function toNano(text: string): Nano {
-  if (!/^-?\d{1,40}$/.test(text)) throw new Error('unexpected reply of the store: not an amount');
+  if (!STORED_AMOUNT.test(text)) throw new Error('unexpected reply of the store: not an amount');
   return BigInt(text);
 }
 

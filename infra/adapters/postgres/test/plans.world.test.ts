@@ -3,9 +3,9 @@ import { beforeAll, expect, test } from 'vitest';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { BUSY, fillWith, idOf, WINDOW } from '../../../../test/ledger/many-ledger-rows.ts';
 import { type BlockCount, hotStatements, touchedBy } from '../../../../test/ledger/touched-blocks.ts';
+import { recount } from '../../../../test/support/recount.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createDatabase } from '../database.ts';
-import { recount } from '../recount.ts';
 import { createSession } from '../session.ts';
 
 const FEW = 10_000;

@@ -4,9 +4,9 @@ import { idAt, ledgerRowOf, scopeNumber } from '#core/ports/test/ledger-row.fixt
 import { scopeWrite } from '#core/ports/test/registry.scenario.promises.ts';
 import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts';
 import { bookLedgerRows } from '../../../../test/support/book-rows.ts';
+import { recount } from '../../../../test/support/recount.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createDatabase, type Database } from '../database.ts';
-import { recount } from '../recount.ts';
 import { createSession } from '../session.ts';
 
 const HOUR = 3_600_000;
