@@ -102,6 +102,7 @@ export async function loadObjects(
     if (target.kind === 'VirtualKey' || target.kind === 'User') await loadTeams(load, target);
     await loadInstances(load);
     await loadPolicyTeams(load);
+    await loadInstances(load);
   } else if (target.look === 'policies') {
     await get(gatewayInstances, target);
     await loadPolicyTeams(load);
@@ -201,16 +202,17 @@ async function loadInstances({ found, get }: Loader): Promise<void> {
   await Promise.all([...named].map(([path, at]) => (found.listed.has(path) ? undefined : get(gatewayInstances, at))));
 }
 
-/** Loads the Teams of the key policies of the loaded instances, and the other instances that these may belong to. */
-async function loadPolicyTeams(load: Loader): Promise<void> {
-  const { found, get } = load;
+/**
+ * Loads the Teams of the key policies of the loaded instances. The instances of these Teams are not loaded: the rows of
+ * their namespaces would be planned without the Teams of their own policies.
+ */
+async function loadPolicyTeams({ found, get }: Loader): Promise<void> {
   const named = [...found.listed.values()].flatMap(({ metadata: { namespace }, spec: { keyPolicies = [] } }) =>
     keyPolicies.flatMap(({ teamRef }) => (teamRef === undefined ? [] : [{ namespace, name: teamRef.name }])),
   );
   const missing = new Map(named.map((at) => [pathOf(at), at]));
   for (const path of found.teams.keys()) missing.delete(path);
   await Promise.all(missing.values().map((at) => get(teams, at)));
-  if (missing.size > 0) await loadInstances(load);
 }
 
 /**

@@ -7,6 +7,7 @@ import { RESOURCES } from '#core/ports/cluster.ts';
 import type { KeyRecord, NamespacePolicy } from '#core/ports/policy.ts';
 import { ledgerRowOf } from '#core/ports/test/ledger-row.fixture.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
+import type { Team } from '#crds/kinds/team.ts';
 import { recordOf } from '../../../test/doubles/policies.ts';
 import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from '../../../test/reconcile/objects.ts';
@@ -378,4 +379,22 @@ test('the budget per key has a number that grows each time its window appears or
   expect(numbers).toEqual([known[0], known[0], known[2], known[3], undefined, known[4], undefined, known[5]]);
   expect(known.toSorted((one, other) => one - other)).toEqual(known);
   expect(new Set(known).size).toBe(5);
+});
+
+test('a policy that names a Team of another instance changes no row of that instance', async () => {
+  await harness.apply(makeTeam({ connectionRef: { instanceRef: { name: 'main', namespace: 'default' } } }, 'shared'));
+  await setPolicies({ name: 'all', teamRef: { name: 'shared' } });
+  await pass();
+  const before = await policyOf();
+  expect(before).toMatchObject({ policyName: 'all', blocked: false });
+  await label('tenant', {});
+  const tenant = (object: object) => ({ ...object, metadata: { ...(object as Team).metadata, namespace: 'tenant' } });
+  const connectionRef = { instanceRef: { name: 'main', namespace: 'default' } };
+  await harness.apply(
+    ...(makeSecrets().map(tenant) as ReturnType<typeof makeSecrets>),
+    makeInstance({ keyPolicies: [{ name: 'x', teamRef: { name: 'lure' } }] }, 'own', 'tenant'),
+    makeTeam({ connectionRef, teamAlias: 'lure' }, 'lure', 'tenant'),
+  );
+  await harness.trigger('GatewayInstance', 'own', 'tenant');
+  expect(await policyOf()).toEqual(before);
 });
