@@ -29,11 +29,11 @@ export interface Draft {
 
 /** The spend of a window in the status of an object: its own, or that of a namespace on an instance. */
 export interface StoredSpend {
-  readonly namespace?: string;
+  readonly namespace: string | undefined;
   /** The key policy of the namespace. */
-  readonly policy?: string;
+  readonly policy: string | undefined;
   readonly currentSpend: string;
-  readonly budgetResetDate?: string;
+  readonly budgetResetDate: string | undefined;
 }
 
 export interface Subject {
@@ -152,14 +152,7 @@ function toSpend(part: unknown): StoredSpend[] {
   if (!isMap(part) || typeof part.currentSpend !== 'string') return [];
   const { currentSpend } = part;
   const [namespace, policy, budgetResetDate] = [part.name, part.policy, part.budgetResetDate].map(nonEmptyText);
-  return [
-    {
-      currentSpend,
-      ...(namespace && { namespace }),
-      ...(policy && { policy }),
-      ...(budgetResetDate && { budgetResetDate }),
-    },
-  ];
+  return [{ namespace, policy, currentSpend, budgetResetDate }];
 }
 
 const readAnnotations = (annotations: Json): Json =>

@@ -21,8 +21,9 @@ const MAX_SLOW_LOADS = 6;
 const MAX_NAMESPACES: Millis = 900;
 
 /**
- * Runs a trigger in the queue of its namespace, and writes the rows of namespaces meanwhile. `full`: too many triggers wait. The loaded objects show its instances:
- * if one is slow, the trigger leaves its slot, and loads its objects again when it has a slot for slow triggers.
+ * Runs a trigger in the queue of its namespace. The rows of namespaces are written first, for at most `MAX_NAMESPACES`.
+ * `full`: too many triggers wait. The loaded objects show the trigger's instances: if one is slow, the trigger leaves its
+ * slot, and loads its objects again when it has a slot for slow triggers.
  */
 export function createTriggerQueue(deps: ReconcileDependencies, memory: Memory, maxWaiting: number) {
   const { triggers, slowTriggers } = deps.limits ?? PROCESS_LIMITS;

@@ -90,7 +90,10 @@ export function gatherUserFacts(
     ],
     references: spec.teamRefs.map(({ name }, index) => ['Team', `spec.teamRefs[${index}].name`, name]),
     occupiedName: key === undefined ? undefined : findForeignKey(metadata, key, context),
-    membership: { hasOwnTeam: spec.teamRefs.length > 0, user: metadata.name, isUserItself: true },
+    // Without a VirtualKey of its own, no key policy applies to a User.
+    membership: spec.autoCreateKey
+      ? { hasOwnTeam: spec.teamRefs.length > 0, user: metadata.name, isUserItself: true }
+      : undefined,
   });
 }
 
@@ -137,7 +140,7 @@ async function gatherScopeObjectFacts(
 ): Promise<ScopeObjectFacts> {
   const { namespace } = scopeObject.metadata;
   const findInstanceAndHolders = async () => {
-    const instance = await findInstance(scopeObject, context);
+    const instance = await findInstance(scopeObject, context, request.membership !== undefined);
     // If the instance does not allow the namespace, its aliases are not searched.
     if (instance === undefined) return { instance, takenAliases: [], hasTeam: undefined };
     const [taken, hasTeam] = await Promise.all([
@@ -164,6 +167,7 @@ async function gatherScopeObjectFacts(
 async function findInstance(
   { metadata, spec: { connectionRef } }: CheckedScopeObject,
   { cluster }: FactContext,
+  hasPolicy: boolean,
 ): Promise<InstanceSummary | undefined> {
   const { namespace: from } = metadata;
   const { namespace, name } = connectionRef.instanceRef;
@@ -172,14 +176,14 @@ async function findInstance(
   const access = readAccess(instance.spec);
   if (access === undefined) return undefined;
   const { allowedNamespaces, keyPolicies, blockedMessage } = access;
-  const hasLabels = needsLabels(allowedNamespaces) || policyNeedsLabels(keyPolicies);
+  const hasLabels = needsLabels(allowedNamespaces) || (hasPolicy && policyNeedsLabels(keyPolicies));
   const namespaceObject = hasLabels ? await cluster.get(RESOURCES.namespaces, undefined, from) : undefined;
   const labelled = { name: from, labels: namespaceObject?.metadata.labels ?? {} };
   if (!allowsNamespace(allowedNamespaces, namespace, labelled)) return undefined;
   return {
     served: servedModels(isMap(instance.spec) ? instance.spec : {}),
     isDeleted: instance.metadata.deletionTimestamp !== undefined,
-    policy: readPolicy(access, labelled),
+    policy: hasPolicy ? readPolicy(access, labelled) : undefined,
     blockedMessage,
   };
 }

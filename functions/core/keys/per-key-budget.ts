@@ -5,9 +5,13 @@ import type { Budget, KeyRecord, NamespacePolicy, ScopeId, ScopePolicy, SpecRate
 import { RATE_ROWS } from '../ports/rates.ts';
 import { derivedScopeId } from './further-budgets.ts';
 
+/** The policy of the namespace among the scopes of a key. */
+export const namespaceOf = (scopes: ReadonlyArray<ScopePolicy>): NamespacePolicy | undefined =>
+  scopes.find((scope): scope is NamespacePolicy => scope.kind === 'namespace');
+
 /** The record with the budget as a further charged scope, and with the smaller of both limits of each rate. */
 export function withPerKey(record: KeyRecord, hash: Hash): KeyRecord {
-  const namespace = record.scopes.find((scope): scope is NamespacePolicy => scope.kind === 'namespace');
+  const namespace = namespaceOf(record.scopes);
   if (namespace?.perKey === undefined) return record;
   const { budget, limits } = namespace.perKey;
   const key = limits === undefined ? record.key : { ...record.key, limits: smallerOf(record.key.limits ?? {}, limits) };

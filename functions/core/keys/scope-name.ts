@@ -1,5 +1,6 @@
 // The names of scopes, as replies to clients have them.
-import type { NamespacePolicy, ScopePolicy } from '../ports/policy.ts';
+import type { ScopePolicy } from '../ports/policy.ts';
+import { namespaceOf } from './per-key-budget.ts';
 
 /** `keyPolicy`: the key policy that charges this scope, or whose budget, limits and models the scope has. */
 export type ScopeName = Pick<ScopePolicy, 'kind' | 'name' | 'of' | 'countedFrom'> & {
@@ -12,11 +13,12 @@ export type ScopeName = Pick<ScopePolicy, 'kind' | 'name' | 'of' | 'countedFrom'
  */
 export function toScopeName(scope: ScopePolicy, scopes: ReadonlyArray<ScopePolicy>): ScopeName {
   const { kind, name, of, countedFrom } = scope;
-  const namespaceAt = scopes.findIndex((one) => one.kind === 'namespace');
-  const namespace = scopes[namespaceAt] as NamespacePolicy | undefined;
-  const scopeAt = scopes.findIndex(({ scopeId }) => scopeId === scope.scopeId);
+  const [namespaceAt, scopeAt] = [
+    scopes.findIndex((one) => one.kind === 'namespace'),
+    scopes.findIndex(({ scopeId }) => scopeId === scope.scopeId),
+  ];
   const isOfPolicy = kind === 'namespace' || countedFrom !== undefined || (kind === 'team' && scopeAt > namespaceAt);
-  const keyPolicy = isOfPolicy ? namespace?.policyName : undefined;
+  const keyPolicy = isOfPolicy ? namespaceOf(scopes)?.policyName : undefined;
   return {
     kind,
     name,

@@ -11,8 +11,7 @@ type NamespaceSelection = Pick<KeyPolicySpec, 'namespaceSelector'>;
 export const policyOfNamespace = <P extends NamespaceSelection>(
   policies: ReadonlyArray<P> | undefined,
   namespace: NamespaceLabels,
-): P | undefined =>
-  policies?.find(({ namespaceSelector }) => namespaceSelector === undefined || selects(namespaceSelector, namespace));
+): P | undefined => policies?.find(({ namespaceSelector = {} }) => selects(namespaceSelector, namespace));
 
 /** Whether the policy applies to every namespace, whatever its labels. */
 export function selectsAll({ namespaceSelector = {} }: NamespaceSelection): boolean {

@@ -10,7 +10,7 @@ import type { Budget, KeyPolicy, ScopeId, SpecRateLimits } from '#core/ports/pol
 import { RATE_ROWS } from '#core/ports/rates.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey, VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
-import { type OwnClaim, type Problem, type ScopeObject, sumKey } from '../world.ts';
+import { type InstanceView, type OwnClaim, type Problem, type ScopeObject, sumKey } from '../world.ts';
 
 /** A budget without `budgetDuration` never resets: its one window is the longest possible. */
 const NEVER_RESETS = '36525d';
@@ -67,6 +67,16 @@ export function windowOf(budget: Budget, anchor: Millis, now: Millis): Window {
   return windowAt({ ...budget, anchor }, Math.max(now, anchor));
 }
 
+/** The window of `now` of a budget, and what its scope has spent in it. */
+export function spentIn(
+  sums: InstanceView['sums'],
+  { scopeId, budget, anchor }: { readonly scopeId: ScopeId; readonly budget: Budget; readonly anchor: Millis },
+  now: Millis,
+): { readonly window: Window; readonly spent: Nano } {
+  const window = windowOf(budget, anchor, now);
+  return { window, spent: sums.get(sumKey(scopeId, window)) ?? 0n };
+}
+
 interface BudgetedScope {
   readonly scopeId: ScopeId;
   readonly budget: Budget;
@@ -119,8 +129,7 @@ export function spendOf(scopeObject: ScopeObject, own: OwnClaim | undefined, now
   const budget = budgetOf(scopeObject);
   if (budget === undefined || own === undefined) return undefined;
   const { claim, instance } = own;
-  const window = windowOf(claim.policy?.budget ?? budget, claim.anchor, now);
-  const spent = instance.sums.get(sumKey(claim.scopeId, window)) ?? 0n;
+  const { window, spent } = spentIn(instance.sums, { ...claim, budget: claim.policy?.budget ?? budget }, now);
   return { spent, resetsAt: window.end, isExceeded: spent >= BigInt(budget.limit) };
 }
 
@@ -140,8 +149,7 @@ export function windowSpends(key: VirtualKey, { claim, instance }: OwnClaim, now
   return (key.spec.budgets ?? []).flatMap(({ budgetDuration, maxBudget }) => {
     const scope = further.find(({ budget }) => budget.duration === budgetDuration);
     if (scope === undefined) return [];
-    const window = windowOf(scope.budget, claim.anchor, now);
-    const spent = instance.sums.get(sumKey(scope.scopeId, window)) ?? 0n;
+    const { window, spent } = spentIn(instance.sums, { ...scope, anchor: claim.anchor }, now);
     return [
       { budgetDuration, maxBudget, spent, resetsAt: window.end, isExceeded: spent >= (parseMoney(maxBudget) ?? 0n) },
     ];
@@ -170,8 +178,7 @@ export function spentBudgets(
     const specBudget = model === undefined ? budgets[index] : ownMember(modelMaxBudget, model);
     if (scopeId === claim.scopeId || specBudget === undefined) return [];
     if (model !== undefined && models.length > 0 && !models.includes(model)) return [];
-    const window = windowOf(budget, claim.anchor, now);
-    const spent = instance.sums.get(sumKey(scopeId, window)) ?? 0n;
+    const { window, spent } = spentIn(instance.sums, { scopeId, budget, anchor: claim.anchor }, now);
     const limit = parseMoney(specBudget.maxBudget) ?? 0n;
     if (spent < limit) return [];
     const of = model === undefined ? `per ${budget.duration}` : `on ${JSON.stringify(model)}`;

@@ -11,7 +11,6 @@ import {
 } from '#core/ports/backends.ts';
 import type { LedgerReader } from '#core/ports/ledger-rows.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
-import type { Hash, Timer } from '#core/ports/platform.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import type { Alias, Claim } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
@@ -50,12 +49,7 @@ export async function reachDatabase(
     // force first, and the spend in status may lack requests that are settled but not yet booked.
     if (claims.size > 0 && context.all.complete === 'all') await flush(context, metadata, connections);
     const claimOfNamespace = (name: string) => claims.get(claimKey('namespace', name));
-    const sums = await readSums(registry, claims.values(), {
-      now,
-      hash: deps.hash,
-      claimOfNamespace,
-      timer: deps.timer,
-    });
+    const sums = await readSums(registry, claims.values(), { ...context, claimOfNamespace });
     const { store } = connections;
     memory.instances.set(uid, {
       database: connection,
@@ -135,15 +129,12 @@ async function flush(
   }
 }
 
-interface SumContext {
-  readonly now: Millis;
-  readonly hash: Hash;
+interface SumContext extends Pick<ObserveContext, 'now' | 'deps'> {
   readonly claimOfNamespace: (name: string) => Claim | undefined;
-  readonly timer: Timer;
 }
 
 /**
- * The windows that are computed without a pause: a window in a time zone takes up to 20 µs, and a tenant's database
+ * The windows that are computed without a pause: one that is not remembered takes up to 20 µs, and a tenant's database
  * decides how many there are. In a pause, other work continues.
  */
 const MAX_WINDOWS = 5000;
@@ -152,7 +143,7 @@ const MAX_WINDOWS = 5000;
 async function readSums(
   database: LedgerReader,
   claims: Iterable<Claim>,
-  { now, hash, claimOfNamespace, timer }: SumContext,
+  { now, deps: { hash, timer }, claimOfNamespace }: SumContext,
 ): Promise<Map<string, Nano>> {
   const windows: ScopeWindow[] = [];
   let computed = 0;
@@ -172,7 +163,7 @@ async function readSums(
 
 /** Reads again the rows of some aliases in the databases of instances. */
 export async function observeClaims(
-  { now, deps }: ObserveContext,
+  context: ObserveContext,
   { world, links }: Observation,
   touched: ReadonlyArray<Alias & { readonly instance: Path }>,
 ): Promise<void> {
@@ -185,7 +176,7 @@ export async function observeClaims(
       const found = await link.registry.claimsOf(link.uid, [...aliasesToRead.values()]);
       const namespaces = new Map(found.flatMap((one) => (one.kind === 'namespace' ? [[one.alias, one]] : [])));
       const claimOfNamespace = (name: string) => namespaces.get(name) ?? view.claims.get(claimKey('namespace', name));
-      const spent = await readSums(link.registry, found, { now, hash: deps.hash, claimOfNamespace, timer: deps.timer });
+      const spent = await readSums(link.registry, found, { ...context, claimOfNamespace });
       // Written in place: there may be a hundred thousand claims, and only observing writes them.
       const [claims, sums] = [view.claims as Map<string, Claim>, view.sums as Map<string, Nano>];
       for (const key of aliasesToRead.keys()) claims.delete(key);

@@ -66,7 +66,7 @@ export async function findOrphanedClaims(
   const { onlyNamespace } = context.deps.cluster;
   const isGone = async (key: string, claim: Claim): Promise<boolean> => {
     const { namespace, name, uid } = claim.holder;
-    // The claim of a namespace is never retired.
+    // Never a suspect: for the type only.
     if (claim.kind === 'namespace') return false;
     // Objects of other namespaces are not read, so their claims stay.
     if (onlyNamespace !== undefined && namespace !== onlyNamespace) return false;

@@ -82,7 +82,7 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
   const charged = isNew ? [...ofKey, shared] : ofKey;
   const titleOf = ({ kind, metadata }: ScopeObject) => `${kind} "${metadata.name}"`;
   const spent = spentBudgets(key, own, now);
-  const models = allowedModels(key, own.instance) ?? [];
+  const models = spent.length === 0 ? [] : (allowedModels(key, own.instance) ?? []);
   const isAllSpent = models.length > 0 && models.every((name) => spent.some(({ model }) => model === name));
   return [
     // Its namespace can be charged.

@@ -9,8 +9,8 @@ import { type AppliedPolicy, modelsWithin, policyViolations, subjectOf } from '#
 import type { KeyPolicySpec } from '#crds/kinds/key-policy.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, event } from '../action.ts';
-import { perKeyScope, windowOf } from '../key/budget.ts';
-import { type InstanceView, instancePathOf, type OwnClaim, type Problem, pathOf, sumKey, teamAt } from '../world.ts';
+import { perKeyScope, spentIn } from '../key/budget.ts';
+import { type InstanceView, instancePathOf, type OwnClaim, type Problem, pathOf, teamAt } from '../world.ts';
 import type { ChargedScope } from './charged-scopes.ts';
 import type { PlanContext } from './context.ts';
 import { namespaceClaim } from './namespaces.ts';
@@ -38,7 +38,7 @@ export function policyInForce(
 /** Everything that the VirtualKey lacks under its policy. */
 function violationsOf(key: VirtualKey, applied: AppliedPolicy, context: PlanContext): Violations {
   const { models, userRef } = key.spec;
-  const { hasTeam } = context.chargedScopes(key);
+  const hasTeam = applied.policy.require?.includes('teamRef') ? context.chargedScopes(key).hasTeam : undefined;
   return policyViolations({ kind: 'VirtualKey', models, hasUser: userRef !== undefined, hasTeam }, applied);
 }
 
@@ -68,8 +68,10 @@ export function allowedModels(key: VirtualKey, instance: InstanceView): Readonly
 /** All models of the VirtualKey, if its policy allows none of them. */
 export function whyNoModelAllowed(key: VirtualKey, instance: InstanceView): Violations {
   const applied = policyInForce(key, instance);
-  if (typeof applied !== 'object' || allowedModels(key, instance) !== undefined) return [];
   const { models } = key.spec;
+  // Of nearly every key the policy allows a model: the first one decides.
+  if (typeof applied !== 'object' || models.some((one) => applied.policy.models?.includes(one))) return [];
+  if (allowedModels(key, instance) !== undefined) return [];
   return policyViolations({ kind: 'VirtualKey', models, hasUser: true, hasTeam: true }, applied);
 }
 
@@ -121,8 +123,7 @@ export function whyPerKeyExceeded(
   const namespace = namespaceClaim(instance, metadata.namespace);
   const scope = perKeyScope(claim, namespace, hash);
   if (scope === undefined) return undefined;
-  const window = windowOf(scope.budget, claim.anchor, now);
-  const spent = instance.sums.get(sumKey(scope.scopeId, window)) ?? 0n;
+  const { window, spent } = spentIn(instance.sums, { ...scope, anchor: claim.anchor }, now);
   const limit = BigInt(scope.budget.limit);
   if (spent < limit) return undefined;
   const of = `perKey of key policy ${JSON.stringify(namespace?.policy?.policyName)}`;

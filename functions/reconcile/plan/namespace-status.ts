@@ -5,8 +5,8 @@ import { formatMoney } from '#core/money/money.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { GatewayInstance, GatewayInstanceStatus } from '#crds/kinds/gateway-instance.ts';
 import type { Action } from '../action.ts';
-import { type Spend, windowOf } from '../key/budget.ts';
-import { type InstanceView, sumKey } from '../world.ts';
+import { type Spend, spentIn } from '../key/budget.ts';
+import type { InstanceView } from '../world.ts';
 import { planThresholdEvent } from './budget-events.ts';
 
 /** The maximum number of namespaces in a status: it is one object, which everybody reads whole. */
@@ -26,8 +26,7 @@ export function namespaceSpends(
   const all = [...claims.values()].flatMap(({ kind, alias: name, scopeId, anchor, policy }): NamespaceSpend[] => {
     const budget = policy?.budget;
     if (kind !== 'namespace' || budget === undefined) return [];
-    const window = windowOf(budget, anchor, now);
-    const spent = sums.get(sumKey(scopeId, window)) ?? 0n;
+    const { window, spent } = spentIn(sums, { scopeId, budget, anchor }, now);
     const limit = BigInt(budget.limit);
     const isExceeded = spent >= limit;
     return [{ name, policy: policy?.policyName ?? '', limit, spent, resetsAt: window.end, isExceeded }];
