@@ -1,4 +1,5 @@
-// One element of `spec.keyPolicies` of an instance: what the keys of some namespaces must have and may spend.
+// One element of `spec.keyPolicies` of an instance: what VirtualKeys of some namespaces must have, and what they may
+// spend.
 import * as z from 'zod';
 import { listBy, setOf, withRule } from '../validation/rule.ts';
 import { LabelSelector } from './label-selector.ts';
@@ -14,7 +15,10 @@ import {
   Money,
 } from './shared-fields.ts';
 
-/** A budget and rate limits, with the fields of a VirtualKey. `whose`: whose requests they limit. */
+/**
+ * A budget and rate limits, with the fields of a VirtualKey. `whose`: whose requests they limit. `window`: the
+ * description of `budgetWindow`.
+ */
 const budgetAndLimits = (whose: string, window: string) =>
   withRule(
     z.object({
@@ -43,23 +47,23 @@ export type RequiredReference = (typeof REQUIRED_REFERENCES)[number];
 export const KeyPolicySpec = z.object({
   name: DnsLabel.describe('Names the policy in messages and in `status.policy` of a VirtualKey.'),
   namespaceSelector: LabelSelector.optional().describe(
-    'Selects namespaces by their labels, that of the instance included. Absent or empty: all namespaces.',
+    'Selects namespaces by their labels; the namespace of the instance is no exception. Absent or empty: all namespaces.',
   ),
   require: withRule(setOf(z.enum(REQUIRED_REFERENCES), REQUIRED_REFERENCES.length), {
     id: 'NothingRequired',
     cel: 'size(self) > 0',
     isMet: (self) => self.length > 0,
-    message: 'must have at least one entry; add teamRef or userRef, or remove require',
+    message: 'must have at least one element; add teamRef or userRef, or remove require',
   })
     .optional()
     .describe(
-      'What a new VirtualKey must have: `teamRef` (its own, or a User that is in a Team), `userRef`. Older VirtualKeys continue to work, with the condition `PolicyMet` False.',
+      'What a new VirtualKey must name: a Team (`teamRef`; a User that is in a Team is enough), a User (`userRef`), or both. Older VirtualKeys continue to work, with the condition `PolicyMet` False.',
     ),
   models: ModelNames.optional().describe(
     'The models that the VirtualKeys may use, as exact `modelName`s of the instance: a VirtualKey may use a model that both it and the policy allow. Absent or empty means all.',
   ),
   teamRef: LocalRef.optional().describe(
-    'A Team in the namespace of the instance that is charged for each request of these VirtualKeys, beside their own User and Teams: a budget that several namespaces share.',
+    'A Team in the namespace of the instance. It is charged for each request of these VirtualKeys, in addition to their own User and Teams, so that several namespaces share one budget.',
   ),
   perNamespace: budgetAndLimits(
     'all VirtualKeys of a namespace together',
@@ -67,12 +71,12 @@ export const KeyPolicySpec = z.object({
   )
     .optional()
     .describe(
-      'Budget and limits of each namespace. The budget counts what the VirtualKeys of the namespace have spent on this instance, deleted VirtualKeys and time without a policy included.',
+      'Budget and limits of each namespace. The budget counts all that VirtualKeys of the namespace have spent on this instance, also VirtualKeys that are deleted now, and also while no policy applied.',
     ),
   perKey: budgetAndLimits('each VirtualKey', budgetWindowText('VirtualKey'))
     .optional()
     .describe(
-      'A further budget of each VirtualKey, in addition to its own, and limits: of two limits the smaller applies. A new VirtualKey begins with a full budget, so only `perNamespace` and `teamRef` limit what a namespace spends.',
+      'A further budget for each VirtualKey, in addition to its own, and limits. If the VirtualKey has such a limit too, the smaller one applies. A new VirtualKey begins with a full budget, so only `perNamespace` and `teamRef` limit what a namespace spends.',
     ),
 });
 export type KeyPolicySpec = z.output<typeof KeyPolicySpec>;

@@ -6,16 +6,16 @@ import { Labels } from './shared-fields.ts';
 const LabelRequirement = withRule(
   z.object({
     key: z.string().min(1).max(317).describe('The label.'),
-    operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('How `values` are compared.'),
+    operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('How the label is compared with `values`.'),
     values: listOf(z.string().max(63), 64)
       .optional()
-      .describe('For `In` and `NotIn` at least one value; for the others none.'),
+      .describe('At least one value for `In` and `NotIn`; none for `Exists` and `DoesNotExist`.'),
   }),
   {
     id: 'ValuesOfRequirement',
     cel: "(self.operator == 'In' || self.operator == 'NotIn') == (has(self.values) && size(self.values) > 0)",
     isMet: ({ operator, values = [] }) => (operator === 'In' || operator === 'NotIn') === values.length > 0,
-    message: 'must go with the operator; add values to In and NotIn, remove them from Exists and DoesNotExist',
+    message: 'must fit the operator; add values for In and NotIn, remove them for Exists and DoesNotExist',
     at: 'values',
   },
 );

@@ -8,7 +8,7 @@ import type { ProcessMemory } from '#core/ports/platform.ts';
 import { type Caller, createAuthenticate } from './caller/authenticate.ts';
 import { createKeyReport } from './caller/key-report.ts';
 import { createModels } from './caller/models.ts';
-import { withPerKeyPolicies } from './caller/per-key-policies.ts';
+import { withPerKeyBudgets } from './caller/per-key-budgets.ts';
 import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './caller/policy-cache.ts';
 import { chargedScopesOf, createRemainingLimits, hasBudget } from './caller/remaining-limits.ts';
 import type { GatewayDependencies } from './deps.ts';
@@ -114,7 +114,7 @@ function errorsFor(client: HttpExchange, path: string): ErrorFormat {
 
 /** Routes by path, with and without `/v1`. A route that spends belongs to an API; the other routes are free. */
 export function createRoutes(deps: GatewayDependencies, state = createSharedState(deps)): ReadonlyMap<string, Route> {
-  const policies = withPerKeyPolicies(deps.policies, deps.hash);
+  const policies = withPerKeyBudgets(deps.policies, deps.hash);
   const authenticate = createAuthenticate(deps, createPolicyCache({ ...deps, policies }, state.policies));
   const shared = { ...state, authenticate };
   const remainingLimits = createRemainingLimits(deps);

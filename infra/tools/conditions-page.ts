@@ -21,7 +21,7 @@ const TYPES: Readonly<Record<ConditionType, string>> = {
   SpecValid: 'Whether the spec follows the rules. Only while it does not; the reason is the name of the rule.',
   Rotation: 'The age of the value of a VirtualKey, and its next rotation. Only with `spec.rotation` or two values.',
   SoftBudgetReached: 'Whether a VirtualKey has spent its `spec.softBudget`. Only with a `softBudget`.',
-  PolicyMet: 'Whether a VirtualKey follows the key policy of its namespace. Only where a policy applies.',
+  PolicyMet: 'Whether a VirtualKey follows the key policy of its namespace. Only if a policy applies.',
 };
 
 export function toConditionsPage(): string {

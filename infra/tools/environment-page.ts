@@ -54,7 +54,7 @@ OpenTelemetry's SDK reads [further variables](../operate/metrics.md#traces) by i
 ### Days of ledger rows
 
 With the chart, the value is \`reconcile.retainDays\`. \`RETAIN_DAYS\` changes no sum of a current window. Choose at least as many days as the longest \`budgetDuration\`: an edit to a \`budgetDuration\` of at most \`RETAIN_DAYS\` counts the spend of the new window to the second.
-For this, resyncs keep up to a thirtieth and one day more, if a living VirtualKey, User, Team or model budget needs these days. Longer budgets keep no further days.
+For this, resyncs keep some further days, at most a thirtieth of \`RETAIN_DAYS\` and one day, if a living VirtualKey, User, Team or model budget needs these days. Longer budgets keep no further days.
 
 The sums of ended windows and the sums by hour are deleted with their days. One opening balance per VirtualKey, User, Team and model budget remains. If a budget is edited to a window that begins before the kept days,
 it counts all that was spent before them, so its spend may be too large, but never too small. The spend of a budget that never resets is exact. A journal record older than the kept days goes to \`entry_rejected\` with its reason,

@@ -97,7 +97,7 @@ export const WHEN: Readonly<Record<string, string>> = {
   'a namespace is oversized: its VirtualKeys, Users and Teams are too large together, and stay as they are; delete or shorten the largest of them':
     'Each resync, while the objects of one namespace do not fit the memory of the reconciler',
   'a namespace cannot be read':
-    'The API server refused or did not answer when a run read the labels of a namespace, for `allowedNamespaces` or `keyPolicies`. Working keys there continue working, and the last key policy stays. Until it can be read, with `allowedNamespaces` new keys get no value, and no edit takes effect except `blocked: true`',
+    'The API server refused or did not answer when a run read the labels of a namespace, for `allowedNamespaces` or `keyPolicies`. Working keys there continue working, and the last key policy stays. If `allowedNamespaces` needs the labels, then until they can be read, new keys get no value, and no edit takes effect except `blocked: true`',
   'a part of a run failed':
     'An unexpected error has ended the work on the instances that `instances` lists. The next run repeats it',
   'a run ended early: cannot read the cluster': 'The API server did not answer, or refused, while a run read objects',

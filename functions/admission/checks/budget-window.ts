@@ -1,10 +1,10 @@
-// Findings about the window of one budget: its time zone, its alignment, a budget of zero.
+// Findings about one budget: its time zone, its alignment, a maximum of zero or below the spend.
 
 import { parseMoney } from '#core/money/money.ts';
 import { isTimeZone } from '#core/money/time-zone.ts';
 import type { Finding } from '#core/rules/finding.ts';
 
-/** The fields of a budget; `path`: that of the object that has them. */
+/** The fields of a budget. `path`: the path of the object in the spec that has these fields. */
 export interface BudgetFields {
   readonly path: string;
   readonly maxBudget?: string | undefined;
@@ -42,10 +42,14 @@ export function zeroBudgetAt(path: string, value: string | undefined): Finding[]
 }
 
 /**
- * Whether an edit lowers the budget below what the current window has spent. A budget with another window counts
- * another spend.
+ * Whether an edit lowers the budget below the spend of the current window. False if the edit also changes the window,
+ * because the spend of the new window is not known.
  */
-export function isBelow(budget: BudgetFields, old: Omit<BudgetFields, 'path'> | undefined, spend: string): boolean {
+export function isBelowSpend(
+  budget: BudgetFields,
+  old: Omit<BudgetFields, 'path'> | undefined,
+  spend: string,
+): boolean {
   const { maxBudget = '' } = budget;
   const [max, spent] = [parseMoney(maxBudget), parseMoney(spend)];
   const isSameWindow = (['budgetDuration', 'budgetWindow', 'budgetTimeZone'] as const).every(

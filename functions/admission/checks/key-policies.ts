@@ -1,5 +1,5 @@
-// Checks of `spec.keyPolicies` of an instance: time zones, models, Teams, policies that never apply, and budgets that limit
-// nothing or everything.
+// Checks of `spec.keyPolicies` of an instance: time zones, models, Teams, policies that never apply, and budgets that are
+// zero, without an effect, or below the spend.
 
 import { parseMoney } from '#core/money/money.ts';
 import type { Finding } from '#core/rules/finding.ts';
@@ -12,7 +12,7 @@ import type { Check } from '../check.ts';
 import type { InstanceFacts } from '../facts/instance.ts';
 import {
   type BudgetFields,
-  isBelow,
+  isBelowSpend,
   unknownTimeZone,
   unusedCalendar,
   unusedTimeZone,
@@ -23,7 +23,7 @@ type InstanceCheck = Check<GatewayInstanceSpec, InstanceFacts>;
 
 export const policyTimeZonesKnown: Check<GatewayInstanceSpec> = ({ spec }) => budgetsOf(spec).flatMap(unknownTimeZone);
 
-/** A policy with a model that nobody serves would leave its keys without any. */
+/** If the instance served no model of a policy, the VirtualKeys of the policy could use none. */
 export const policyModelsServed: InstanceCheck = ({ metadata: { namespace, name = '' }, spec, didYouMean }) => {
   const { keyPolicies = [] } = spec;
   const served = toServedModels(
@@ -35,7 +35,7 @@ export const policyModelsServed: InstanceCheck = ({ metadata: { namespace, name 
   );
 };
 
-/** A Team needs its instance first, so a missing Team is a warning. */
+/** A Team is created after its instance, so a missing Team is only a warning. */
 export const policyTeamsFound: InstanceCheck = ({ metadata: { namespace, name = '' }, facts: { policyTeams } }) =>
   policyTeams.flatMap(([reference, found]): Finding[] => {
     const finding = referenceFound(reference, found, { namespace, name });
@@ -46,7 +46,7 @@ export const policyTeamsFound: InstanceCheck = ({ metadata: { namespace, name = 
     return [{ ...finding, message, effect: 'warn' }];
   });
 
-/** The first policy that selects a namespace applies, so no policy after one for all namespaces does. */
+/** The first policy that selects a namespace applies, so a policy after one that selects all namespaces never does. */
 export const policiesApply: Check<GatewayInstanceSpec> = ({ spec: { keyPolicies = [] } }) => {
   const lastAt = keyPolicies.findIndex(selectsAll);
   const last = JSON.stringify(keyPolicies[lastAt]?.name);
@@ -58,7 +58,7 @@ export const policiesApply: Check<GatewayInstanceSpec> = ({ spec: { keyPolicies 
   });
 };
 
-/** A budget of each VirtualKey that is above that of its whole namespace, for windows of the same length. */
+/** Budgets for each VirtualKey that are above the budget of its whole namespace, for windows of the same length. */
 export const policyPerKeyBudgets: Check<GatewayInstanceSpec> = ({ spec: { keyPolicies = [] } }) =>
   keyPolicies.flatMap(({ perKey, perNamespace }, index): Finding[] => {
     const [each, all] = [parseMoney(perKey?.maxBudget ?? ''), parseMoney(perNamespace?.maxBudget ?? '')];
@@ -76,6 +76,7 @@ export const policyBudgets: InstanceCheck = ({ spec }) =>
     ...zeroBudgetAt(budget.path, budget.maxBudget),
   ]);
 
+/** The maximum namespaces that a message names. */
 const MAX_NAMED = 5;
 
 /** Namespaces whose spend in `status.namespaces` is above a new `perNamespace.maxBudget` of their policy. */
@@ -84,12 +85,13 @@ export const policyBelowSpend: InstanceCheck = ({ spec: { keyPolicies = [] }, ol
   return keyPolicies.flatMap(({ name, perNamespace: fields }, index): Finding[] => {
     const path = `spec.keyPolicies[${index}].perNamespace`;
     const over = spends.filter(
-      ({ policy, currentSpend }) => policy === name && isBelow({ path, ...fields }, stored.get(name), currentSpend),
+      ({ policy, currentSpend }) =>
+        policy === name && isBelowSpend({ path, ...fields }, stored.get(name), currentSpend),
     );
     if (over.length === 0) return [];
     const named = over.slice(0, MAX_NAMED).map(({ namespace, currentSpend }) => `${namespace} (${currentSpend})`);
     const more = over.length > MAX_NAMED ? `, and ${over.length - MAX_NAMED} more` : '';
-    const message = `is less than the dollars that namespaces have spent in the current window: ${named.join(', ')}${more}. Their requests are refused until it ends; raise it to let them continue`;
+    const message = `is less than the dollars that namespaces have spent in the current window: ${named.join(', ')}${more}. Their requests are refused until the window ends; raise the budget`;
     return [{ rule: 'BudgetBelowSpend', path: `${path}.maxBudget`, value: fields?.maxBudget, message, effect: 'warn' }];
   });
 };

@@ -2,7 +2,7 @@
 
 import { formatMoney, parseMoney } from '#core/money/money.ts';
 import type { Finding } from '#core/rules/finding.ts';
-import { type PolicySubject, policyViolations, subjectOf } from '#core/rules/key-policies.ts';
+import { describePolicy, type PolicySubject, policyViolations } from '#core/rules/key-policies.ts';
 import type { UserSpec } from '#crds/kinds/user.ts';
 import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import { secondsOf } from '#crds/validation/units.ts';
@@ -27,7 +27,7 @@ type Input = CheckInput<
   ScopeObjectFacts
 >;
 
-/** A model that the instance does not serve is a finding already. */
+/** Models that the instance does not serve are left out: another check reports them. */
 function violations({ spec, facts }: Input, subject: Pick<PolicySubject, 'kind' | 'hasUser'>): Finding[] {
   const { instance, hasTeam } = facts;
   const applied = appliedPolicy({ spec, facts });
@@ -42,7 +42,10 @@ function appliedPolicy({ spec, facts: { instance } }: Pick<Input, 'spec' | 'fact
   return policy && { policy, instance: spec.connectionRef.instanceRef, blockedMessage };
 }
 
-/** A budget without an effect, because the policy has a smaller one for windows of the same length: the smallest. */
+/**
+ * A budget without an effect, because the policy has a smaller one for windows of the same length. If it has two, the
+ * finding names the smaller one.
+ */
 function budgetsAbove(input: Input): Finding[] {
   const { maxBudget: value, budgetDuration } = input.spec;
   const applied = appliedPolicy(input);
@@ -60,7 +63,7 @@ function budgetsAbove(input: Input): Finding[] {
   });
   const smallest = above.toSorted((a, b) => (a.max < b.max ? -1 : a.max > b.max ? 1 : 0)).slice(0, 1);
   return smallest.map(({ part, whose, fields, max }): Finding => {
-    const message = `${subjectOf(applied)} allows ${whose} ${formatMoney(max)} dollars per ${fields?.budgetDuration} (${part}.maxBudget), so the smaller budget applies; write at most ${JSON.stringify(formatMoney(max))}`;
+    const message = `${describePolicy(applied)} allows ${whose} ${formatMoney(max)} dollars per ${fields?.budgetDuration} (${part}.maxBudget), so the smaller budget applies; write at most ${JSON.stringify(formatMoney(max))}`;
     return { rule: 'BudgetAbovePolicy', path: 'spec.maxBudget', value, message, effect: 'warn' };
   });
 }

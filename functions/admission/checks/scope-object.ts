@@ -8,7 +8,7 @@ import { referenceFound } from '#core/rules/references.ts';
 import type { ConnectionRef } from '#crds/kinds/shared-fields.ts';
 import type { Check } from '../check.ts';
 import type { ScopeObjectFacts } from '../facts/scope-object.ts';
-import { isBelow, unknownTimeZone, unusedCalendar, unusedTimeZone, zeroBudgetAt } from './budget-window.ts';
+import { isBelowSpend, unknownTimeZone, unusedCalendar, unusedTimeZone, zeroBudgetAt } from './budget-window.ts';
 
 interface ScopeObjectSpec {
   readonly connectionRef: ConnectionRef;
@@ -60,7 +60,7 @@ export const zeroBudget: ScopeObjectCheck = ({ spec: { maxBudget, budgets = [], 
 
 export const belowSpend: ScopeObjectCheck = ({ spec, old, spends }) =>
   spends.flatMap(({ namespace, currentSpend, budgetResetDate }): Finding[] => {
-    if (namespace !== undefined || !isBelow({ path: 'spec', ...spec }, old(), currentSpend)) return [];
+    if (namespace !== undefined || !isBelowSpend({ path: 'spec', ...spec }, old(), currentSpend)) return [];
     const until = budgetResetDate === undefined ? '' : ` until ${budgetResetDate}`;
     const message = `is less than the ${currentSpend} dollars of status.currentSpend, so every request is refused${until}; raise it to continue`;
     return [{ rule: 'BudgetBelowSpend', path: 'spec.maxBudget', value: spec.maxBudget, message, effect: 'warn' }];

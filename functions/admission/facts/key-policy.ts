@@ -1,4 +1,4 @@
-// Facts about the key policy of a namespace: the fields of an instance that have it, and whether a User is in a Team.
+// Facts about the key policy of a namespace: the policy itself, which an instance has, and whether an object is in a Team.
 
 import * as z from 'zod';
 import { listOf } from '#core/json/json.ts';
@@ -21,7 +21,7 @@ export interface PolicyFacts {
   readonly blockedMessage: string | undefined;
 }
 
-/** Policies are read as far as they select: 64 of them may name 32,768 models. */
+/** Only the selectors of policies are validated: 64 policies together may name 32,768 models. */
 const Access = z.object({
   allowedNamespaces: AllowedNamespaces.prefault({}),
   keyPolicies: z.array(z.looseObject({ namespaceSelector: LabelSelector.optional() })).optional(),
@@ -32,13 +32,13 @@ const Access = z.object({
 export const readAccess = (spec: unknown): z.output<typeof Access> | undefined =>
   Access.safeParse(isMap(spec) ? spec : {}).data;
 
-/** The policy of the namespace, whole; none if it is malformed, which the CRD does not let in. */
+/** The whole policy of the namespace. Undefined if none applies, or if it is malformed, which the CRD rejects. */
 export const readPolicy = (
   { keyPolicies }: z.output<typeof Access>,
   namespace: NamespaceLabels,
 ): KeyPolicySpec | undefined => KeyPolicySpec.safeParse(policyOfNamespace(keyPolicies, namespace)).data;
 
-/** Where an object has its Team: it names one itself, or its User is in one. */
+/** How an object may be in a Team: it names a Team itself, or its User is in one. */
 export interface Membership {
   readonly hasOwnTeam: boolean;
   /** The User that may be in a Team: that of a key, or the object itself. */
@@ -46,7 +46,7 @@ export interface Membership {
   readonly isUserItself: boolean;
 }
 
-/** Teams of a namespace that are read to find those that name a User. */
+/** The maximum Teams of a namespace that are read to find those that have a User in `members`. */
 const MAX_TEAMS = 500;
 
 interface MemberObject {
@@ -55,8 +55,8 @@ interface MemberObject {
 }
 
 /**
- * Whether the object has a Team. Undefined if its User is not found, which is a finding of its own, if the namespace
- * has more Teams than are read, or if no policy requires a Team.
+ * Whether the object has a Team. Undefined (unknown) if its User is not found, which another check reports, or if the
+ * namespace has more Teams than are read. Also undefined if the policy does not require a Team.
  */
 export async function findMembership(
   membership: Membership | undefined,

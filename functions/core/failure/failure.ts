@@ -234,7 +234,7 @@ function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
     : `${budget} is exceeded${unlessRetried(`: ${limit}`)}. ${reset}; ask for a larger ${field} to continue before that.`;
 }
 
-/** The field that limits the budget. The budgets of a key policy are in the hands of the platform team. */
+/** The field that sets the budget. Those of a key policy can only be changed by the platform team. */
 function budgetField({ scope, isFurther }: FailureOf<'budget_exceeded'>): string {
   if (scope.kind === 'namespace') return 'maxBudget in perNamespace of the key policy';
   if (scope.countedFrom !== undefined) return 'maxBudget in perKey of the key policy';

@@ -1,5 +1,5 @@
-// A further budget and limits of each key of a namespace (`perKey` of a key policy). The row of the namespace has them for
-// all of its keys, so that an edit writes no key.
+// A further budget and limits for each key of a namespace (`perKey` of a key policy). Only the row of the namespace has
+// them, so an edit of the key policy rewrites no row of a key.
 import type { Hash } from '../ports/platform.ts';
 import type { Budget, KeyRecord, NamespacePolicy, ScopeId, ScopePolicy, SpecRateLimits } from '../ports/policy.ts';
 import { RATE_ROWS } from '../ports/rates.ts';
@@ -9,7 +9,10 @@ import { derivedScopeId } from './further-budgets.ts';
 export const namespaceOf = (scopes: ReadonlyArray<ScopePolicy>): NamespacePolicy | undefined =>
   scopes.find((scope): scope is NamespacePolicy => scope.kind === 'namespace');
 
-/** The record with the budget as a further charged scope, and with the smaller of both limits of each rate. */
+/**
+ * The record of a key with the budget of `perKey` as a further charged scope. Of each kind of rate it has the smaller
+ * limit: that of the key, or that of `perKey`.
+ */
 export function withPerKey(record: KeyRecord, hash: Hash): KeyRecord {
   const namespace = namespaceOf(record.scopes);
   if (namespace?.perKey === undefined) return record;
@@ -38,7 +41,7 @@ function toScope(
   };
 }
 
-/** The owner of the scope of the budget. */
+/** The sources of the id of the scope: the namespace, the key, the VirtualKey that has the key, and the budget. */
 interface PerKeyOwner {
   readonly namespace: ScopeId;
   readonly key: ScopeId;
@@ -47,10 +50,10 @@ interface PerKeyOwner {
 }
 
 /**
- * The id of the scope of the budget. It changes if requests of the key may not have been charged to it for a while: then its
- * window is counted again from all that the key has spent (`countedFrom`). `sinceGeneration` grows whenever the budget
- * comes back or has another window, and the holder changes whenever another VirtualKey adopts the key, possibly after a
- * time in another namespace.
+ * The id of the scope of the budget. If requests of the key may not have been charged to the scope for a while, the key
+ * gets a scope with another id, whose window is counted from all that the key has spent (`countedFrom`). So the id
+ * depends on `sinceGeneration`, which grows when the budget comes back or has another window. It also depends on the
+ * holder, which changes when another VirtualKey adopts the key, possibly after a time in another namespace.
  */
 export function perKeyScopeId(hash: Hash, { namespace, key, holderUid, budget }: PerKeyOwner): ScopeId {
   const { sinceGeneration = 0, duration, alignment } = budget;

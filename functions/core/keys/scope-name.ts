@@ -1,15 +1,15 @@
-// The names of scopes, as replies to clients have them.
+// The names of scopes in replies to clients.
 import type { ScopePolicy } from '../ports/policy.ts';
 import { namespaceOf } from './per-key-budget.ts';
 
-/** `keyPolicy`: the key policy that charges this scope, or whose budget, limits and models the scope has. */
+/** `keyPolicy`: the name of the key policy from which the scope comes, or whose budget, limits and models it has. */
 export type ScopeName = Pick<ScopePolicy, 'kind' | 'name' | 'of' | 'countedFrom'> & {
   readonly keyPolicy?: string | undefined;
 };
 
 /**
- * The name of a scope of these `scopes` of a key. After the namespace follows the Team of its key policy; the Teams of
- * the key are before the namespace.
+ * The name of a scope, which is one of `scopes`, the charged scopes of a key. In these, the key's own Teams are before
+ * the namespace, and the Team of the key policy is after it.
  */
 export function toScopeName(scope: ScopePolicy, scopes: ReadonlyArray<ScopePolicy>): ScopeName {
   const { kind, name, of, countedFrom } = scope;

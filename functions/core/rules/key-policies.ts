@@ -1,4 +1,5 @@
-// The key policy of a namespace, the first of an instance's `keyPolicies` that selects it; and what keys lack under it.
+// The key policy of a namespace: the first one of an instance's `keyPolicies` that selects the namespace. And what
+// VirtualKeys lack under it.
 import type { KeyPolicySpec, RequiredReference } from '#crds/kinds/key-policy.ts';
 import { cutText } from '../json/text.ts';
 import type { Finding } from './finding.ts';
@@ -19,14 +20,14 @@ export function selectsAll({ namespaceSelector = {} }: NamespaceSelection): bool
   return Object.keys(matchLabels).length === 0 && matchExpressions.length === 0;
 }
 
-/** Whether the policy depends on the labels of the namespace, so that they must be read: the first one may select. */
+/** Whether the labels of a namespace must be read to find its policy. If the first policy selects all, they need not. */
 export function policyNeedsLabels([first]: ReadonlyArray<NamespaceSelection> = []): boolean {
   return first !== undefined && !selectsAll(first);
 }
 
 /**
- * The models that a key may use: those of its list that are in the policy's list too. Empty means all models in either
- * list; undefined: nothing is left, so the key may use none.
+ * The models that a VirtualKey may use: those of its list that are in the policy's list too. In both lists and in the
+ * result, empty means all models. Undefined: no model is left, so the VirtualKey may use none.
  */
 export function modelsWithin(
   own: ReadonlyArray<string>,
@@ -40,7 +41,7 @@ export function modelsWithin(
   return left.length === 0 ? undefined : left;
 }
 
-/** A VirtualKey, or a User whose VirtualKey follows it, as far as policies look at it. */
+/** The fields that policies check of a VirtualKey, or of a User for which a VirtualKey is created. */
 export interface PolicySubject {
   readonly kind: 'VirtualKey' | 'User';
   readonly models: ReadonlyArray<string>;
@@ -49,7 +50,7 @@ export interface PolicySubject {
   readonly hasTeam: boolean | undefined;
 }
 
-/** A policy with what its messages name. */
+/** A policy, and what messages about it name. */
 export interface AppliedPolicy {
   readonly policy: Pick<KeyPolicySpec, 'name' | 'require' | 'models'>;
   readonly instance: InstanceName;
@@ -78,23 +79,24 @@ function missingReference(
         ? 'requires a Team for the VirtualKey of autoCreateKey; add a Team, or name the User in members of a Team'
         : 'requires a Team; add teamRef, or userRef of a User that is in a Team',
   };
-  const message = `${subjectOf(applied)} ${advice[field]}. ${whomToAsk(applied)}`;
-  // The Team that names the User may be in the same file.
+  const message = `${describePolicy(applied)} ${advice[field]}. ${whomToAsk(applied)}`;
+  // A Team that has the User in `members` may be in the same file, and a dry run does not create it.
   const effect = field === 'teamRef' && hasUser ? 'refuse-unless-dry-run' : 'refuse';
   return { rule: 'PolicyViolated', type: 'Required value', path, value: undefined, message, effect };
 }
 
+/** The maximum models that a message names, and the maximum characters of each. */
 const MAX_NAMED = 8;
-const MAX_NAME = 60;
+const MAX_NAME_LENGTH = 60;
 
 function modelsOutside({ models }: PolicySubject, applied: AppliedPolicy): Finding<'PolicyViolated'>[] {
   const allowed = applied.policy.models ?? [];
   if (allowed.length === 0 || models.length === 0) return [];
   const isAllowed = new Set(allowed);
   if (models.every((model) => isAllowed.has(model))) return [];
-  const named = allowed.slice(0, MAX_NAMED).map((model) => JSON.stringify(cutText(model, MAX_NAME)));
+  const named = allowed.slice(0, MAX_NAMED).map((model) => JSON.stringify(cutText(model, MAX_NAME_LENGTH)));
   const more = allowed.length > MAX_NAMED ? `, and ${allowed.length - MAX_NAMED} more` : '';
-  const message = `${subjectOf(applied)} does not allow this model; choose among ${named.join(', ')}${more}. ${whomToAsk(applied)}`;
+  const message = `${describePolicy(applied)} does not allow this model; choose among ${named.join(', ')}${more}. ${whomToAsk(applied)}`;
   return models.flatMap((value, index): Finding<'PolicyViolated'>[] => {
     const path = `spec.models[${index}]`;
     return isAllowed.has(value)
@@ -103,9 +105,9 @@ function modelsOutside({ models }: PolicySubject, applied: AppliedPolicy): Findi
   });
 }
 
-export const subjectOf = ({ policy, instance }: AppliedPolicy): string =>
+export const describePolicy = ({ policy, instance }: AppliedPolicy): string =>
   `key policy ${JSON.stringify(policy.name)} of instance ${JSON.stringify(toPath(instance))}`;
 
-/** The line of the platform team, in one line. */
+/** Whom to ask for an exception: the instance's `blockedMessage`, in one line. */
 const whomToAsk = ({ blockedMessage = '' }: AppliedPolicy): string =>
   blockedMessage.replaceAll(/\s+/g, ' ').trim() || 'For an exception ask the owner of the instance.';

@@ -17,7 +17,7 @@ export function selects({ matchLabels, matchExpressions }: LabelSelector, namesp
   );
 }
 
-/** `NotIn` holds for a label that is absent. */
+/** An absent label meets `NotIn`. */
 function meets({ key, operator, values = [] }: Requirement, namespace: NamespaceLabels): boolean {
   const value = labelOf(namespace, key);
   switch (operator) {

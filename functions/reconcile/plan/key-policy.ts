@@ -5,7 +5,7 @@ import type { MissingOwnerReason } from '#core/conditions/reasons.ts';
 import { formatMoney } from '#core/money/money.ts';
 import type { Finding } from '#core/rules/finding.ts';
 import { toText } from '#core/rules/finding.ts';
-import { type AppliedPolicy, modelsWithin, policyViolations, subjectOf } from '#core/rules/key-policies.ts';
+import { type AppliedPolicy, describePolicy, modelsWithin, policyViolations } from '#core/rules/key-policies.ts';
 import type { KeyPolicySpec } from '#crds/kinds/key-policy.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, event } from '../action.ts';
@@ -55,7 +55,7 @@ export function toPolicyCondition(
   if (typeof applied !== 'object') return undefined;
   const violations = violationsOf(key, applied, context);
   return violations.length === 0
-    ? { type: POLICY_MET, status: 'True', reason: POLICY_MET, message: `${subjectOf(applied)} is met` }
+    ? { type: POLICY_MET, status: 'True', reason: POLICY_MET, message: `${describePolicy(applied)} is met` }
     : { type: POLICY_MET, status: 'False', reason: POLICY_VIOLATED, message: toText(violations) };
 }
 

@@ -182,7 +182,7 @@ export const AdmissionEnvironment = {
      * other. The webhook sends the first. Required with `RECONCILE_URL`.
      */
     RECONCILE_TOKEN: optional(tokens),
-    /** User name of the reconciler's service account; the webhook skips its writes. Several are separated by commas. */
+    /** User name of the reconciler's service account; the webhook skips its writes. Separate several names by commas. */
     OWN_USERS: optional(list),
     ...rules,
     ...traces,

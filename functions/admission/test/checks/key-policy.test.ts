@@ -221,7 +221,7 @@ describe('a budget', () => {
     const warningsOf = async (maxBudget: string) =>
       (await review('GatewayInstance', { keyPolicies: [policyOf(maxBudget)] }, {}, update(stored))).warnings;
     expect(await warningsOf('5')).toEqual([
-      'spec.keyPolicies[0].perNamespace.maxBudget: "5": is less than the dollars that namespaces have spent in the current window: a (7), d (8), e (8), f (8), g (8), and 1 more. Their requests are refused until it ends; raise it to let them continue',
+      'spec.keyPolicies[0].perNamespace.maxBudget: "5": is less than the dollars that namespaces have spent in the current window: a (7), d (8), e (8), f (8), g (8), and 1 more. Their requests are refused until the window ends; raise the budget',
     ]);
     expect(await warningsOf('8')).toEqual([]);
     expect(await warningsOf('20')).toEqual([]);

@@ -1,10 +1,10 @@
-// Policies with the budget and limits that the key policy of a namespace has for each of its keys.
+// Look-ups of records that add to each key the budget and limits which the key policy of its namespace has for it.
 import { withPerKey } from '#core/keys/per-key-budget.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { FoundRecord, Policies } from '#core/ports/policy.ts';
 
-/** Finds records as these policies do, each with the budget and limits of `perKey`. */
-export function withPerKeyPolicies(policies: Policies, hash: Hash): Policies {
+/** Finds the same records as `policies`, each with the budget and limits of `perKey`. */
+export function withPerKeyBudgets(policies: Policies, hash: Hash): Policies {
   const add = (record: FoundRecord): FoundRecord => (record?.key === undefined ? record : withPerKey(record, hash));
   return {
     find: async (...asked) => {
