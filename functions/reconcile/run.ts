@@ -72,8 +72,8 @@ export async function run(context: RunContext & Partial<ConditionalRun>): Promis
 }
 
 /**
- * Writes the rows of namespaces, if the trigger is for an instance. Its run reads all VirtualKeys of the instance, which
- * may take longer: an edit of key policies is in force in seconds. Never rejects.
+ * If the trigger is for an instance, writes the rows of its namespaces before its run, which reads all VirtualKeys and
+ * may take long. So an edit of key policies is in force within seconds. Never rejects.
  */
 export async function putNamespaces({ deps, memory, target }: RunContext): Promise<void> {
   if (target.look !== 'at' || target.kind !== 'GatewayInstance') return;

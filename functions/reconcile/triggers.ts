@@ -15,15 +15,15 @@ import type { RunTarget } from './run-target.ts';
 const MAX_SLOW_LOADS = 6;
 
 /**
- * The time for which a run waits for the rows of namespaces, because reading a hundred thousand VirtualKeys would delay
- * these. Less than `QUICK_LIMIT`, so that the trigger does not become a slow one meanwhile.
+ * The maximum time for which a run waits until the rows of namespaces are written: reading a hundred thousand VirtualKeys
+ * at the same time would delay them. Less than `QUICK_LIMIT`, so that the trigger does not become a slow one meanwhile.
  */
-const MAX_NAMESPACES: Millis = 900;
+const MAX_NAMESPACES_WAIT: Millis = 900;
 
 /**
- * Runs a trigger in the queue of its namespace. The rows of namespaces are written first, for at most `MAX_NAMESPACES`.
- * `full`: too many triggers wait. The loaded objects show the trigger's instances: if one is slow, the trigger leaves its
- * slot, and loads its objects again when it has a slot for slow triggers.
+ * Runs a trigger in the queue of its namespace; the rows of namespaces are written first. `full`: too many triggers wait.
+ * The loaded objects show the instances of the trigger: if one is slow, the trigger leaves its slot, and loads its objects
+ * again when it has a slot for slow triggers.
  */
 export function createTriggerQueue(deps: ReconcileDependencies, memory: Memory, maxWaiting: number) {
   const { triggers, slowTriggers } = deps.limits ?? PROCESS_LIMITS;
@@ -51,16 +51,16 @@ export function createTriggerQueue(deps: ReconcileDependencies, memory: Memory, 
       };
       void ended.then(deps.timer(QUICK_LIMIT, () => void slow.run(namespace, move)));
     });
-  /** Resolves when the rows of namespaces are written, or a slow database has had time for that. */
-  const soon = (namespaces: Promise<void>) =>
-    new Promise<void>((resolve) => void namespaces.then(resolve).then(deps.timer(MAX_NAMESPACES, resolve)));
+  /** Resolves when the rows of namespaces are written, or `MAX_NAMESPACES_WAIT` is over. */
+  const untilWritten = (namespaces: Promise<void>) =>
+    new Promise<void>((resolve) => void namespaces.then(resolve).then(deps.timer(MAX_NAMESPACES_WAIT, resolve)));
   return async (namespace: string, target: RunTarget): Promise<Report | 'full'> => {
     if (quick.isFull(namespace)) return 'full';
     const { promise: report, resolve } = Promise.withResolvers<Report | undefined>();
     let namespaces: Promise<void> | undefined;
     await quick.run(namespace, () => {
       namespaces = putNamespaces({ deps, memory, target });
-      resolve(soon(namespaces).then(() => run({ deps, memory, target, shouldContinue: isQuick })));
+      resolve(untilWritten(namespaces).then(() => run({ deps, memory, target, shouldContinue: isQuick })));
       return untilMoved(namespace, report);
     });
     const first = await report;

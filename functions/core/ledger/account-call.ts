@@ -42,11 +42,11 @@ const MAX_SUM_AGE: Millis = 5000;
 /** Escrow that no request has used for this long is returned with the next periodic call, so within a second. */
 const UNUSED_AFTER: Millis = 750;
 /**
- * The counters of a call for which requests wait until all reports are in the call: a third, since a request that is
- * admitted has two reports, of its cost and of the escrow that it leaves.
+ * The maximum counters that requests take in a call before reports are added to it; afterwards they take the room that is
+ * left. A third, because each admitted request later causes two reports: of its cost, and of the escrow that it leaves.
  */
 const REQUEST_COUNTERS = Math.floor(MAX_COUNTERS / 3);
-/** After this number of requests that do not fit into a call, it is full. */
+/** A call is full after this number of requests that do not fit into it. */
 const MAX_MISFITS = 8;
 /** The share of idle escrow: at most a sixteenth of what is left of a limit, divided among the live accounts. */
 const IDLE_SHARE = 16n;
@@ -117,7 +117,7 @@ function takeReports(account: Account, counters: CounterState[]): RateChange[] {
 
 /**
  * Whether the store has these figures already, for example of a reservation that it granted itself. A counter with idle
- * escrow is named even so: the reply tells whether another process waits for it.
+ * escrow is named nevertheless: the reply shows whether another process waits for it.
  */
 const isUpToDate = (account: Account, counter: CounterState): boolean =>
   counter.spend.inCall === 0n &&
@@ -241,7 +241,7 @@ export function applyDone(
   reply: DoneReply,
 ): void {
   account.answeredCallNumber = call.callNumber;
-  // A repeated call does not renew a lease that has ended, so that there may be no live account.
+  // A repeated call does not renew a lease that has ended, so `liveAccounts` may be 0.
   account.liveAccounts = Math.max(1, reply.liveAccounts);
   counters.forEach((counter, index) => {
     const [change, result] = [call.changes[index], reply.counters[index]];

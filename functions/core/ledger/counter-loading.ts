@@ -17,7 +17,10 @@ import { type CounterState, pendingSpend } from './counters.ts';
 import { createFailureLog } from './failures.ts';
 import { FIRST_PAUSE, MIN_WAIT, nextPause, pause, REQUEST_DEADLINE } from './timeout.ts';
 
-/** Reads these sums in PostgreSQL. Counters that count from another scope are counted before, once. */
+/**
+ * Reads these sums in PostgreSQL. A derived counter (with `from`) has no sum until it is counted, once, from the ledger
+ * rows of another scope: this is done first.
+ */
 async function readSums(
   database: StoreContext['database'],
   counters: ReadonlyArray<Recount>,
@@ -45,7 +48,7 @@ export async function load(
 export function createLoading(context: LedgerContext): CounterLoading {
   const { account } = context;
   const loads = createFailureLog(context, 'sums');
-  // To count from another scope may take seconds: other counters do not wait for it.
+  // Counting derived counters may take seconds: other counters do not wait for it.
   const plain = createLoadQueue(context, loads, Number.POSITIVE_INFINITY);
   const derived = createLoadQueue(context, loads, MAX_DERIVED);
   return {
@@ -62,14 +65,14 @@ export function createLoading(context: LedgerContext): CounterLoading {
 }
 
 /**
- * The counters that count from another scope and are loaded together: after an edit of a key policy, all keys have one,
- * and each takes up to a second.
+ * The maximum derived counters that are loaded together. After an edit of a key policy, each key may have one that is not
+ * counted yet, and each takes up to a second.
  */
 const MAX_DERIVED = 8;
 
 /**
  * Loads counters, at most `max` together. Requests wait until their deadlines. Counters that cannot be loaded are tried
- * again last, and alone, so that they keep back no others.
+ * again one by one, after all others, so that they delay no others.
  */
 function createLoadQueue(context: LedgerContext, loads: ReturnType<typeof createFailureLog>, max: number) {
   const { account, timer } = context;

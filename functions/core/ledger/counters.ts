@@ -24,7 +24,7 @@ export interface PendingAmount {
 export interface CounterState {
   readonly key: string;
   readonly scopeWindow: ScopeWindow;
-  /** As in its policy: the scope whose spend counts in it when it is loaded for the first time. */
+  /** Only for a derived counter: the scope from whose ledger rows it is counted before it is first loaded. */
   countedFrom: ScopeId | undefined;
   /** The limit of the last policy that was used; undefined: the scope has no limit. */
   limit: Nano | undefined;

@@ -101,8 +101,8 @@ export interface FurtherBudget extends Pick<Budget, 'limit' | 'duration' | 'sinc
 }
 
 /**
- * The policy of a namespace on an instance, for all keys of the namespace: what the instance's key policy for it says
- * (`keyPolicies`). Without a key policy the namespace is charged without a limit.
+ * The policy of a namespace on an instance, for all keys of the namespace: the content of the key policy
+ * that applies to it (`keyPolicies` of the instance). Without a key policy the namespace is charged without a limit.
  */
 export interface NamespacePolicy extends ScopePolicy {
   readonly kind: 'namespace';

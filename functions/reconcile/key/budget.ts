@@ -104,8 +104,8 @@ export function budgetedScopes({
 }
 
 /**
- * The budget that the key policy of its namespace gives a VirtualKey (`perKey`). Its sum is in the database from the
- * first request on that a gateway has served under it.
+ * The budget of a VirtualKey from the key policy of its namespace (`perKey`). The database has a sum of it as soon as a
+ * gateway has served a request of the VirtualKey under this policy.
  */
 export function perKeyScope(key: Claim, namespace: Claim | undefined, hash: Hash): BudgetedScope | undefined {
   const budget = namespace?.policy?.perKey?.budget;

@@ -134,8 +134,8 @@ interface SumContext extends Pick<ObserveContext, 'now' | 'deps'> {
 }
 
 /**
- * The windows that are computed without a pause: one that is not remembered takes up to 20 µs, and a tenant's database
- * decides how many there are. In a pause, other work continues.
+ * The maximum windows that are computed without a pause, in which other work continues: a window that is not remembered
+ * takes up to 20 µs, and a tenant's database may have any number of them.
  */
 const MAX_WINDOWS = 5000;
 

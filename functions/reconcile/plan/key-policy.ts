@@ -1,4 +1,5 @@
-// A VirtualKey under the key policy of its namespace: the policy in force, what the VirtualKey lacks, and its event.
+// A VirtualKey under the key policy of its namespace: the policy in force, what the VirtualKey lacks, and the event that
+// reports this.
 
 import { type ConditionState, toTimestamp } from '#core/conditions/conditions.ts';
 import type { MissingOwnerReason } from '#core/conditions/reasons.ts';
@@ -43,8 +44,8 @@ function violationsOf(key: VirtualKey, applied: AppliedPolicy, context: PlanCont
 }
 
 /**
- * `PolicyMet`: the VirtualKey has what its policy requires, and lists no other models. It works either way, with the
- * models that are left. Undefined where no policy applies, or it is unknown.
+ * `PolicyMet`: whether the VirtualKey has what its policy requires, and lists no models outside the policy. If not, it
+ * works with the models that are left. Undefined if no policy applies, or the policy is unknown.
  */
 export function toPolicyCondition(
   key: VirtualKey,
@@ -65,7 +66,7 @@ export function allowedModels(key: VirtualKey, instance: InstanceView): Readonly
   return modelsWithin(key.spec.models, typeof applied === 'object' ? applied.policy : undefined);
 }
 
-/** All models of the VirtualKey, if its policy allows none of them. */
+/** The violations by each model of the VirtualKey, if the policy allows none of them. Empty if a model is left. */
 export function whyNoModelAllowed(key: VirtualKey, instance: InstanceView): Violations {
   const applied = policyInForce(key, instance);
   const { models } = key.spec;
@@ -76,8 +77,8 @@ export function whyNoModelAllowed(key: VirtualKey, instance: InstanceView): Viol
 }
 
 /**
- * The Team of the policy cannot be charged, so the gateway refuses the keys of the namespace: by the row of the
- * namespace, which is in force.
+ * Why the Team of the policy cannot be charged, so that the gateway refuses all keys of the namespace. The row of the
+ * namespace has the reason, because gateways use this row.
  */
 export function whyNoPolicyTeam(
   { metadata }: VirtualKey,
@@ -114,7 +115,7 @@ export function policyTeam(
   return team && own && { object: team, ...own };
 }
 
-/** The budget that the policy gives each key is spent. */
+/** Why the VirtualKey is not ready: its budget of `perKey` is spent. */
 export function whyPerKeyExceeded(
   { metadata }: VirtualKey,
   { claim, instance }: OwnClaim,
@@ -127,11 +128,11 @@ export function whyPerKeyExceeded(
   const limit = BigInt(scope.budget.limit);
   if (spent < limit) return undefined;
   const of = `perKey of key policy ${JSON.stringify(namespace?.policy?.policyName)}`;
-  const message = `this VirtualKey has spent ${formatMoney(spent)} of ${formatMoney(limit)} dollars that each VirtualKey has per ${scope.budget.duration} (${of}): wait until ${toTimestamp(window.end)}, or ask the owner of the instance`;
+  const message = `this VirtualKey has spent ${formatMoney(spent)} of ${formatMoney(limit)} dollars that each VirtualKey may spend per ${scope.budget.duration} (${of}): wait until ${toTimestamp(window.end)}, or ask the owner of the instance`;
   return { reason: 'BudgetExceeded', message };
 }
 
-/** One event when the VirtualKey begins to violate its policy. If it is not ready for this, `Ready` has the event. */
+/** One event when the VirtualKey begins to violate its policy. If it is not ready, the event of `Ready` reports that. */
 export function planPolicyEvent(key: VirtualKey, evaluated: ConditionState | undefined, isReady: boolean): Action[] {
   if (evaluated?.status !== 'False' || !isReady) return [];
   const before = key.status?.conditions?.find(({ type }) => type === POLICY_MET);

@@ -9,7 +9,7 @@ import { type Spend, spentIn } from '../key/budget.ts';
 import type { InstanceView } from '../world.ts';
 import { planThresholdEvent } from './budget-events.ts';
 
-/** The maximum number of namespaces in a status: it is one object, which everybody reads whole. */
+/** The maximum number of namespaces in a status: all readers of the instance read them all. */
 const MAX_NAMESPACES = 500;
 
 export interface NamespaceSpend extends Spend {
@@ -37,7 +37,7 @@ export function namespaceSpends(
 
 const byName = (one: NamespaceSpend, other: NamespaceSpend): number => (one.name < other.name ? -1 : 1);
 
-/** The largest share first. A budget of zero is spent. */
+/** The largest share first. With `+ 1`, a budget of zero has the share of a spent one. */
 function byShare(one: NamespaceSpend, other: NamespaceSpend): number {
   const [left, right] = [(one.spent + 1n) * (other.limit + 1n), (other.spent + 1n) * (one.limit + 1n)];
   return left === right ? byName(one, other) : left > right ? -1 : 1;
@@ -56,8 +56,9 @@ export const toNamespaceStatus = (spends: ReadonlyArray<NamespaceSpend>): Gatewa
       }));
 
 /**
- * `BudgetUsed` for each namespace in the status, on the instance: a namespace has no object of the operator. Nothing
- * else reports that its budget is spent, so a spent one gets the last of the events.
+ * `BudgetUsed` for each namespace in the status. The events are of the instance, because a namespace has no object of
+ * the operator. No condition reports that the budget of a namespace is spent, so a spent budget gets the event for 95
+ * per cent, too (`isExceeded: false`).
  */
 export function planNamespaceEvents(object: GatewayInstance, spends: ReadonlyArray<NamespaceSpend>): Action[] {
   const before = new Map(object.status?.namespaces?.map((one) => [one.name, one]));

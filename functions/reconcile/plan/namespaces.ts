@@ -38,7 +38,7 @@ export function whyNoNamespace(name: string, instance: InstanceView, world: Worl
   const isUnread = !world.namespaces.has(name) && policyNeedsLabels(instance.object.spec.keyPolicies);
   const message = isUnread
     ? `the labels of namespace ${name}, which select its key policy, could not be read; the log of the reconciler has the cause`
-    : `namespace ${name} is not recorded on the instance yet`;
+    : `namespace ${name} is not in the database of the instance yet; the reconciler adds it`;
   return failureOf(name, world) ?? { reason: 'Pending', message };
 }
 
@@ -58,7 +58,7 @@ export function planNamespaces(path: Path, instance: InstanceView, context: Plan
     if (claim !== undefined && sameJson(digest, claim.policy)) return [];
     const why =
       claim === undefined
-        ? 'its first key is charged to it, too'
+        ? 'it has its first VirtualKey on the instance'
         : `its ${differingMembers(digest, claim.policy ?? {}).join(', ')} changed`;
     const { generation } = object.metadata;
     return [
@@ -80,7 +80,7 @@ export function planNamespaces(path: Path, instance: InstanceView, context: Plan
   });
 }
 
-/** The namespaces that have a row, or have keys: retained keys too. */
+/** The namespaces that have a row, or have keys, also retained keys. */
 function namespacesOf(path: Path, { claims }: InstanceView, { access, keysOf }: PlanContext): ReadonlyArray<string> {
   const names = new Set<string>();
   for (const { kind, holder } of claims.values())
@@ -101,7 +101,7 @@ interface NamespaceCase {
   readonly context: PlanContext;
 }
 
-/** The policy to write; undefined while labels or a Team are not known: the last policy stays. */
+/** The policy to write. Undefined while the labels or the Team are not known: the last policy stays in force. */
 function policyFor(
   name: string,
   { path, instance, claim, teams, context }: NamespaceCase,
@@ -130,8 +130,9 @@ function policyFor(
 }
 
 /**
- * Budgets and limits for the namespace and for each of its keys. A window that changes, or comes back, is counted under
- * a larger `sinceGeneration` than all before it: the labels of a namespace decide too, which no generation counts.
+ * Budgets and limits for the namespace and for each of its keys. A window that changes, or comes back, gets a larger
+ * `sinceGeneration` than all previous windows. The generation of the instance is not enough for this: an edit of the
+ * namespace's labels also changes its policy.
  */
 function budgetsOf(
   { perNamespace, perKey }: Pick<KeyPolicySpec, 'perNamespace' | 'perKey'> = {},

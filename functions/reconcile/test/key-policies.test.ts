@@ -108,7 +108,7 @@ describe('a VirtualKey', () => {
     expect(await harness.ready(virtualKeys, 'other')).toBe('True Ready');
     const { conditions = [] } = await harness.status(virtualKeys, 'chat');
     expect(conditions.find(({ type }) => type === 'Ready')?.message).toBe(
-      'this VirtualKey has spent 2 of 2 dollars that each VirtualKey has per 1d (perKey of key policy "a"): wait until 2026-11-22T12:00:00Z, or ask the owner of the instance',
+      'this VirtualKey has spent 2 of 2 dollars that each VirtualKey may spend per 1d (perKey of key policy "a"): wait until 2026-11-22T12:00:00Z, or ask the owner of the instance',
     );
     await harness.trigger('VirtualKey', 'chat');
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False BudgetExceeded');

@@ -51,9 +51,9 @@ interface HourTimes {
 }
 
 /**
- * Counts parts of hours. Each hour of a scope is read once, however many parts it has, by statements of its own: a busy
- * hour takes a tenth of a second for 360,000 ledger rows of all scopes together. `known`: hours that were counted
- * before; those to which nothing was booked since are not read again.
+ * Counts the spend in parts of hours. Each hour of a scope is read by statements of its own, and once, however many
+ * parts it has: an hour with 360,000 ledger rows of all scopes together takes a tenth of a second. `known`: hours that
+ * were counted before. They are not read again if nothing was booked in them since.
  */
 export async function countHours(
   query: Query,
@@ -111,7 +111,7 @@ interface HourRow {
   readonly buckets: ReadonlyArray<readonly [bucket: number, cost: string]> | null;
 }
 
-/** The values of `BY_ID` and `BY_SET`, of which `WAY` has the first. */
+/** The values of `BY_ID` and `BY_SET`. `WAY` gets the first `WAY_VALUES` of them. */
 export function valuesOf({ scopeId, hour, times }: HourTimes): ReadonlyArray<unknown> {
   const day = Math.floor((hour * HOUR) / DAY) * DAY;
   const bounds = [hour * HOUR, (hour + 1) * HOUR, day, day + DAY].map(lowestId);
@@ -120,7 +120,7 @@ export function valuesOf({ scopeId, hour, times }: HourTimes): ReadonlyArray<unk
 
 const WAY_VALUES = 5;
 
-/** A version differs after each change of the row: the transaction that wrote it, and its place. */
+/** The version of a row of `hour_sum`: the transaction that wrote it, and its place in the table. Each change differs. */
 const VERSION = `h.xmin::text || h.ctid::text`;
 
 const VERSIONS = `
@@ -128,17 +128,17 @@ select t.index::int as index, ${VERSION} as version
 from unnest($1::uuid[], $2::bigint[]) with ordinality as t (scope_id, hour, index)
   join gateway_operator.hour_sum h using (scope_id, hour)`;
 
-/** The maximum ledger rows that are read to choose how an hour is read. */
+/** The maximum ledger rows that `WAY` reads to choose between `BY_ID` and `BY_SET`. */
 const MAX_ROWS = 5000;
 
 const OF_HOUR = 'r.id >= $2::uuid and r.id < $3::uuid';
 const OF_DAY = 's.id >= $4::uuid and s.id < $5::uuid';
 
 /**
- * If all scopes together have at most `MAX_ROWS` ledger rows in the hour, these are read, and the set of each is looked
- * up. Else the rows of the scope are found by its sets of the day; if these are more than `MAX_ROWS`, the rows of the
- * hour are read instead. Each way costs the same for any number of sets and of rows of other hours, also if PostgreSQL
- * estimates them wrongly.
+ * Chooses how an hour is read. `BY_ID` reads the rows of all scopes in the hour, and looks up the set of each. `BY_SET`
+ * finds the rows of the scope by its sets of the day. It is chosen if the hour has more than `MAX_ROWS` rows, and the
+ * scope has at most `MAX_ROWS` in the day. The cost of each does not depend on the number of other sets or of rows in
+ * other hours, also if PostgreSQL estimates these wrongly.
  */
 const WAY = `
 select case when (select count(*) from (select from gateway_operator.ledger_row r where ${OF_HOUR} limit ${MAX_ROWS + 1}) as of_hour) <= ${MAX_ROWS}
@@ -151,7 +151,7 @@ select case when (select count(*) from (select from gateway_operator.ledger_row 
 /** A bucket has the ledger rows between two of the times $7, which are ids. */
 const BUCKET = 'width_bucket(r.id, $7::uuid[])';
 
-/** Sums the buckets of the way, and reads the version of the hour at the same moment. */
+/** Returns the buckets that the statement `way` sums, and the version of the hour at the same moment. */
 const sumBuckets = (way: string): string => `
 select (select ${VERSION} from gateway_operator.hour_sum h where h.scope_id = $1::uuid and h.hour = $6::bigint) as version,
   (select json_agg(json_build_array(bucket, cost::text)) from (${way}) as of_bucket) as buckets`;

@@ -25,12 +25,12 @@ export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceU
   const query: Query = (...call) => deps.session.query(GATEWAY_LIMIT, ...call);
   const queries = createQueries(deps.session);
   const knownSets = createKnownSets();
-  const counts = createLimiter(MAX_COUNTS);
-  /** First counts that wait or run: each counter is counted once, however many requests need it. */
+  const limited = createLimiter(MAX_COUNTS);
+  /** First counts that wait or run, by counter: however many requests need a counter, it is counted once. */
   const counting = new Map<string, Promise<void>>();
   const count = (counter: Recount): Promise<void> => {
     const key = counterKey(counter);
-    const counted = counts(() =>
+    const counted = limited(() =>
       deps.session.transaction(BACKGROUND_LIMIT, (ask) => countFirst(ask, [counter])),
     ).finally(() => counting.delete(key));
     counting.set(key, counted);
@@ -68,7 +68,7 @@ export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceU
   };
 }
 
-/** The maximum concurrent first counts, whoever needs them: they leave connections for look-ups and bookings. */
+/** The maximum concurrent first counts of this process: they leave connections for look-ups and bookings. */
 const MAX_COUNTS = 2;
 
 async function book(

@@ -28,7 +28,10 @@ export interface OldSumsOptions {
   /** The caller's clock. The database's clock counts if it is behind. */
   readonly now: Millis;
   readonly isOver: () => boolean;
-  /** Deletes what only old sums needed. Called when they are deleted; false: not done, the next resync calls again. */
+  /**
+   * Deletes what only old sums needed. Called after all old sums are deleted. Returns whether it is done; if not, the
+   * next resync calls it again.
+   */
   readonly forgetUnneeded: () => Promise<boolean>;
 }
 
@@ -79,7 +82,7 @@ function forgetRows(
   });
 }
 
-/** The row of a database whose days were never dropped: all of them are kept. */
+/** Adds the row of `retention` to a database in which no day was dropped yet: all days are kept. */
 const KEEP_FOREVER = `
 insert into gateway_operator.retention (kept_from) values ('1970-01-01') on conflict do nothing`;
 

@@ -47,7 +47,7 @@ const KEEP_DAYS = 'lock table only gateway_operator.ledger_set, only gateway_ope
  * either side of it. Only the last window is remembered: a gateway that uses the old policy (for at most 5 s) after
  * that window has ended counts only in the old window.
  *
- * Needs the lock. Edges to which something was booked since they were counted are counted again.
+ * Called under the lock. Edges in which something was booked after `countEdges` are counted again.
  */
 export async function writeRecounts(
   query: Query,
@@ -61,16 +61,16 @@ export async function writeRecounts(
 }
 
 /**
- * Counts, of these counters, those that were never counted: with neither a sum nor a recount of their scope. It takes no
- * lock of bookings: nothing is booked in such a counter before it is counted, because a gateway uses it only then. Of two
- * that count the same one, the first writes.
+ * Counts those of these counters that were never counted: PostgreSQL has neither a sum of them nor a recount of their
+ * scope. Bookings need not wait: a gateway uses such a counter only when it is counted, so nothing is booked in it
+ * before. If two processes count the same counter, the first one writes.
  */
 export async function countFirst(query: Query, recounts: ReadonlyArray<Recount>): Promise<void> {
   const { keptFrom, counted } = await countEdges(query, recounts);
   await query(COUNT_FIRST, [recountRows(recounts, keptFrom, counted)]);
 }
 
-/** The counters among these that were never counted, by their index from 1. */
+/** The counters among these that were never counted. Returns their indexes, from 1. */
 export const UNCOUNTED = `
 select t.index::float8 as index
 from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, index)
@@ -90,10 +90,10 @@ interface Span {
 
 function spanOf({ scopeId, window: { start, end }, from = scopeId }: Recount, keptFrom: Millis): Span {
   const last = hourOf(end);
-  // All hours before the last edge count, and the window has no first edge.
+  // The window begins before the kept days: it has no first edge, and all hours before the last edge count.
   if (start < keptFrom) return { first: 0, last, edges: toHourParts(from, last * HOUR, end) };
   const first = Math.ceil(start / HOUR);
-  // The window has no whole hour, so all of it is edge.
+  // The window has no whole hour: all of it is an edge.
   if (first >= last) return { first, last: first, edges: toHourParts(from, start, end) };
   return { first, last, edges: [...toHourParts(from, start, first * HOUR), ...toHourParts(from, last * HOUR, end)] };
 }

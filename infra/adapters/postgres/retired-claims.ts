@@ -8,7 +8,7 @@ import { USAGE_DAYS } from './usage.ts';
 /**
  * The days for which a claim or a key value stays after it was retired. Reports join the usage of a deleted VirtualKey
  * with its claim for this long; the last requests may be booked on the next day. A value that has ended must not become
- * live again when a cluster is restored from a backup, which is younger than that.
+ * live again when a cluster is restored from a backup that is younger than this.
  */
 export const RETIRED_DAYS = USAGE_DAYS + 1;
 
@@ -52,7 +52,7 @@ export async function forgetRetired(
   return !isOver();
 }
 
-/** The claims of a page that were retired long ago and that no row names: of VirtualKeys, and of their owners. */
+/** The claims of a page that were retired long ago and that no row names. Owners are Users and Teams. */
 interface OldClaims {
   readonly keys: ReadonlyArray<ScopeId>;
   readonly owners: ReadonlyArray<ScopeId>;

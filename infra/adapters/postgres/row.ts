@@ -57,7 +57,7 @@ export const StateRowSchema = z.object({
 
 export const InstanceRowSchema = Place.extend({ uid: z.string() });
 
-/** The nano-dollars of an amount. Throws DatabaseUnreachable for a text that no operator wrote. */
+/** The nano-dollars of an amount. Throws DatabaseUnreachable if the text is not an amount. */
 export function toNano(text: string): Nano {
   if (!STORED_AMOUNT.test(text)) throw new DatabaseUnreachable(foreign('an amount'));
   return BigInt(text);

@@ -22,8 +22,8 @@ import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.t
 const PORTION = 500;
 /** The maximum concurrent writes with recounts: they leave connections for the other writes. */
 const RECOUNTING = 2;
-/** The maximum namespaces whose windows one transaction recounts: a key policy may be that of thousands. */
-const NAMESPACES = 25;
+/** The maximum namespaces whose windows one transaction recounts: a key policy may apply to thousands. */
+const NAMESPACES_PORTION = 25;
 
 /** The previous holders of a claim that PostgreSQL remembers: as many as its Secret. */
 const MAX_PREVIOUS_HOLDERS = 8;
@@ -33,11 +33,13 @@ const hash: Hash = (text) => createHash('sha256').update(text).digest('hex');
 export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> {
   const write = (writes: ReadonlyArray<ScopeWrite>) => session.transaction(LIMIT, (query) => putScopes(query, writes));
   const merged = createCallMerger(PORTION, (writes: ReadonlyArray<ScopeWrite>) => putAll(writes, write));
-  const ofNamespaces = createCallMerger(NAMESPACES, (writes: ReadonlyArray<ScopeWrite>) => putAll(writes, write));
+  const ofNamespaces = createCallMerger(NAMESPACES_PORTION, (writes: ReadonlyArray<ScopeWrite>) =>
+    putAll(writes, write),
+  );
   const recounting = createFairLimiter(RECOUNTING, Number.POSITIVE_INFINITY, { maxOwn: 1 });
   let asked = 0;
   let failure: { readonly error: unknown; readonly asked: number } | undefined;
-  /** Fails without a call if another write found the database away while this one waited: each would cost a timeout. */
+  /** Fails without a call if another write found the database unreachable meanwhile: each call would cost a timeout. */
   const writeOne = async (one: ScopeWrite, number: number): Promise<ScopeOutcome> => {
     if (failure !== undefined && number <= failure.asked) throw failure.error;
     try {
@@ -50,7 +52,8 @@ export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> 
   };
   return {
     // A recount may take seconds, and a tenant decides how many there are. Each has a transaction of its own, so that it
-    // delays and fails no other write, and namespaces take turns. Windows of namespaces themselves are not a tenant's.
+    // neither delays nor fails other writes, and namespaces take turns. A recount of a namespace itself comes from an edit
+    // by the owner of the instance, not by a tenant, so that several share a transaction.
     putScope: (one) => {
       if ((one.recounts ?? []).length === 0) return merged(one);
       if (one.kind === 'namespace') return ofNamespaces(one);
@@ -62,7 +65,7 @@ export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> 
 }
 
 /**
- * If PostgreSQL refuses some of the writes, they are found by halves, and stop no other write. The first portion that
+ * If PostgreSQL refuses some of the writes, they are found by halving the portion, and the other writes continue. The first portion that
  * finds the database unreachable is the last one: each of the others would cost a timeout too.
  */
 async function putAll(
@@ -223,7 +226,7 @@ async function writePolicies(query: Query, writes: ReadonlyArray<ScopeWrite>, ed
  */
 const MAX_TEXT = 4 * 1024 * 1024;
 
-/** Unchanged rows are not written. A policy without a kind is a change of what is there. */
+/** Unchanged rows are not written. A policy without `kind` has only some members: the others stay as they are. */
 const WRITE = `
 with written as (
   select (policy ->> 'scopeId')::uuid as scope_id, policy, digest, generation, policy ? 'kind' as is_whole

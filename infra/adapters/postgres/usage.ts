@@ -15,8 +15,8 @@ const MAX_ROWS = 20_000;
 
 /**
  * Adds the rows of `usage_added` to `usage_day`, so that all usage stays the same, and deletes days that are older than
- * `USAGE_DAYS` by the database's clock. Rows that another process sums up meanwhile are left to it. After the time
- * `isOver`, the rest is left to the next call.
+ * `USAGE_DAYS` by the database's clock. Rows that another process sums up meanwhile are left to it. Once `isOver`
+ * returns true, the rest is left to the next call.
  */
 export async function sumUpUsage(session: Session, isOver: () => boolean): Promise<void> {
   for (let isDone = false; !isDone; isDone ||= isOver()) {

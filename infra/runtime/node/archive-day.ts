@@ -24,12 +24,12 @@ export interface FileSize {
   readonly groupBytes: number;
 }
 
-/** A portion also has the other rows of its last id: the charge of a closed account, and its correction. */
-const OF_ONE_ID = 2;
+/** A portion has all rows of its last id, so up to two rows more: the charge of a closed account, and its correction. */
+const MAX_FURTHER_ROWS = 2;
 
 /** The time of one resync for the archive. */
 export interface ArchiveTime {
-  /** No file is begun, and no further portion is read: the rest of the time is for writing what was read. */
+  /** Whether no file is begun and no portion is read any more: the rest of the time is for writing what was read. */
   isReadingOver(): boolean;
   /** Aborts at the end of the time. */
   readonly signal: AbortSignal;
@@ -78,7 +78,7 @@ async function writeFile(
   const figures = { rows: 0, cost: 0n, ids: 0n };
   let [end, isFull] = [file.from, false];
   while (end !== file.until && !isFull) {
-    const count = Math.min(size.portion, size.rows - figures.rows - OF_ONE_ID);
+    const count = Math.min(size.portion, size.rows - figures.rows - MAX_FURTHER_ROWS);
     if (count <= 0) break;
     const rows = await days.rows({ from: end, until: file.until }, count);
     let unwritten = rows.length;
@@ -126,11 +126,11 @@ function* toGroups(rows: ReadonlyArray<ArchivedRow>, maxBytes: number): Generato
 }
 
 /** The bytes of numbers and ids of a row or a scope. */
-const FIXED = 128;
+const FIXED_BYTES = 128;
 
 /** The maximum bytes of a row without its scopes, or of a scope. */
 function bytesOf(object: object): number {
-  let bytes = FIXED;
+  let bytes = FIXED_BYTES;
   for (const value of Object.values(object)) if (typeof value === 'string') bytes += 3 * value.length;
   return bytes;
 }

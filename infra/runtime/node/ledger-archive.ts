@@ -17,8 +17,8 @@ const MAX_READING: Millis = 7_000;
 /** The maximum time, after that, in which all databases count the days that wait. */
 const MAX_COUNTING: Millis = 5_000;
 /**
- * After a resync in which a file could not be written, less is read; after the others, more again: a slow bucket gets
- * smaller files. A database that cannot be archived changes nothing for the others.
+ * The factors of the time for reading: after a resync in which a file could not be written, and after any other resync.
+ * So a slow bucket gets smaller files. A database that cannot be read does not change this time.
  */
 const AFTER_FAILURE = 0.5;
 const AFTER_SUCCESS = 1.1;
@@ -63,7 +63,7 @@ export function createLedgerArchive(deps: LedgerArchiveDependencies) {
     const within = database.withWorkMemory(endingWith(time.signal));
     const days = createArchivedDays(database.session.withWorkMemory(endingWith(time.signal)));
     const lease = await days.lease(archive.url);
-    // Another reconciler writes to the archive of this database.
+    // Another reconciler archives this database at the moment.
     if (lease === undefined) return;
     const context = { archive: watched, format: parquet, days, lease, size, time, log };
     try {

@@ -6,8 +6,8 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Log } from '#core/ports/telemetry.ts';
 
 /**
- * The milliseconds after which nothing more is deleted, and no more usage summed up: less than a flush may take. The next
- * resyncs continue, after `RETAIN_DAYS` was lowered or usage was not summed up for long.
+ * The milliseconds after which nothing more is deleted, and after which no more usage is summed up. Both are less than a
+ * resync may take to book settled requests. If much is left, as after a lower `RETAIN_DAYS`, the next resyncs continue.
  */
 const MAX_DELETING: Millis = 5_000;
 const MAX_SUMMING: Millis = 8_000;
