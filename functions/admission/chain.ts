@@ -7,8 +7,8 @@ import type { KindName, Schemas } from '#crds/kinds/kinds.ts';
 import { validate } from '#crds/validation/validate.ts';
 import type { Check, ComparedObject } from './check.ts';
 import * as instanceChecks from './checks/instance.ts';
+import * as instancePolicyChecks from './checks/instance-key-policies.ts';
 import { keySecretFree, templateHarmless, windowBudgets } from './checks/key.ts';
-import * as policyChecks from './checks/key-policies.ts';
 import * as keyPolicyChecks from './checks/key-policy.ts';
 import * as scopeObjectChecks from './checks/scope-object.ts';
 import * as userChecks from './checks/user.ts';
@@ -50,24 +50,24 @@ export const CHAINS: Readonly<Record<KindName, Chain>> = {
     load: () => import('#crds/kinds/gateway-instance.ts'),
     gatherFacts: gatherInstanceFacts,
     withoutFacts: [
-      instanceChecks.sharesNoCredentials, // no two model entries share a Secret, unless the annotation allows it
-      policyChecks.policyTimeZonesKnown, //  the time zones of key policies exist
+      instanceChecks.sharesNoCredentials, //        no two model entries share a Secret, unless the annotation allows it
+      instancePolicyChecks.policyTimeZonesKnown, // the time zones of key policies exist
     ],
     withFacts: [
-      instanceChecks.databaseSecret, //    the Secret and its mapped keys exist
-      instanceChecks.storeSecret, //       the same for the counter store
-      instanceChecks.modelCredentials, //  the same for the credentials of each model entry
-      policyChecks.policyModelsServed, //  the instance serves every model of its key policies
-      policyChecks.policyTeamsFound, //    warns: the Team of a key policy is missing, or of another instance
-      policyChecks.policiesApply, //       warns: a key policy for all namespaces is before others
-      policyChecks.policyPerKeyBudgets, // warns: the budget per VirtualKey is above that of the namespace
-      policyChecks.policyBudgets, //       warns: a time zone or an alignment has no effect, or a budget is zero
-      policyChecks.policyBelowSpend, //    warns: namespaces have already spent more than the new budget
-      instanceChecks.modelsInUse, //       warns: VirtualKeys are restricted to a removed model
-      instanceChecks.warnOfNoModels, //    warns: an instance without model entries serves nothing
-      instanceChecks.addresses, //         warns: the provider is unknown, and no address is given
-      instanceChecks.prices, //            warns: no VirtualKey can use a model without a price
-      instanceChecks.credentialNames, //   warns: no provider reads a credential of this name
+      instanceChecks.databaseSecret, //            the Secret and its mapped keys exist
+      instanceChecks.storeSecret, //               the same for the counter store
+      instanceChecks.modelCredentials, //          the same for the credentials of each model entry
+      instancePolicyChecks.policyModelsServed, //  the instance serves every model of its key policies
+      instancePolicyChecks.policyTeamsFound, //    warns: the Team of a key policy is missing, or of another instance
+      instancePolicyChecks.policiesApply, //       warns: a key policy for all namespaces is before others
+      instancePolicyChecks.policyPerKeyBudgets, // warns: the budget per VirtualKey is above that of the namespace
+      instancePolicyChecks.policyBudgets, //       warns: a time zone or an alignment has no effect, or a budget is zero
+      instancePolicyChecks.policyBelowSpend, //    warns: namespaces have already spent more than the new budget
+      instanceChecks.modelsInUse, //               warns: VirtualKeys are restricted to a removed model
+      instanceChecks.warnOfNoModels, //            warns: an instance without model entries serves nothing
+      instanceChecks.addresses, //                 warns: the provider is unknown, and no address is given
+      instanceChecks.prices, //                    warns: no VirtualKey can use a model without a price
+      instanceChecks.credentialNames, //           warns: no provider reads a credential of this name
     ],
   }),
   VirtualKey: createChain('VirtualKey', {

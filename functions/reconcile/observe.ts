@@ -217,7 +217,7 @@ async function observeHolders(
   const { all, deps, roundRobin } = context;
   const { object, claims, isComplete } = view;
   const { selectsAny, selectsPolicies } = selectorsIn(object);
-  const hasNamespaces = isComplete || all.isOfPolicies;
+  const hasNamespaces = isComplete || all.isForPoliciesOnly;
   if (!selectsAny || !(all.complete === 'all' || (hasNamespaces && selectsPolicies))) return;
   const { onlyNamespace } = deps.cluster;
   const holders = [...claims.values()].flatMap(({ kind, values, holder: { namespace } }) => {

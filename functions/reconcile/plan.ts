@@ -9,7 +9,7 @@ import { removeFinalizer } from './plan/deletion.ts';
 import { type GuardedActions, guardDeletions } from './plan/deletion-guard.ts';
 import { planInstance } from './plan/instance.ts';
 import { planKey } from './plan/key.ts';
-import { planNamespaces } from './plan/namespaces.ts';
+import { planNamespaceRows } from './plan/namespaces.ts';
 import { planOwnedKey } from './plan/owned-key.ts';
 import { planBlocks, planOrphanedClaims, planScopeOwner, planUnplannedKeys } from './plan/scope-object.ts';
 import { planBlockedStatus, planInstanceStatus, planMalformedStatus, planScopeObjectStatus } from './plan/status.ts';
@@ -77,7 +77,7 @@ function planSteps(context: PlanContext): ReadonlyArray<Action> {
   const isDeferred = isIn(deferred);
   return [
     ...[...instances.values()].flatMap((view) => planInstance(view, context)),
-    ...[...instances].flatMap(([path, view]) => planNamespaces(path, view, context)),
+    ...[...instances].flatMap(([path, view]) => planNamespaceRows(path, view, context)),
     ...[...instances].flatMap(([path, view]) => planOrphanedClaims(path, view, context)),
     ...[...instances].flatMap(([path, view]) => planUnplannedKeys(path, view, context)),
     ...[...instances].flatMap(([path, view]) => planBlocks(path, view, context)),

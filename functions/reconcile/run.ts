@@ -15,7 +15,7 @@ import { type PartTimeLimits, withShare } from './observe/share.ts';
 import { observe, observeTouched } from './observe.ts';
 import { type ConvergedPart, toFailedPartEnd, toPartEnd } from './part-end.ts';
 import { createPlanContext } from './plan/context.ts';
-import { planNamespaces } from './plan/namespaces.ts';
+import { planNamespaceRows } from './plan/namespaces.ts';
 import { plan } from './plan.ts';
 import { type PlannedRow, type Report, recordRun, toReport, toRows } from './report.ts';
 import type { RunTarget } from './run-target.ts';
@@ -75,7 +75,7 @@ export async function run(context: RunContext & Partial<ConditionalRun>): Promis
  * If the trigger is for an instance, writes the rows of its namespaces before its run, which reads all VirtualKeys and
  * may take long. So an edit of key policies is in force within seconds. Never rejects.
  */
-export async function putNamespaces({ deps, memory, target }: RunContext): Promise<void> {
+export async function writeNamespaceRows({ deps, memory, target }: RunContext): Promise<void> {
   if (target.look !== 'at' || target.kind !== 'GatewayInstance') return;
   try {
     const observing = await createObserveContext(deps, memory, { ...target, look: 'policies' }, false);
@@ -83,7 +83,7 @@ export async function putNamespaces({ deps, memory, target }: RunContext): Promi
       withShare(observing, part, async (shared, timeLimits) => {
         const observed = await observe(shared, part, timeLimits);
         const context = createPlanContext(observed.world, shared.now, deps.hash);
-        const actions = [...observed.world.instances].flatMap(([path, view]) => planNamespaces(path, view, context));
+        const actions = [...observed.world.instances].flatMap(([path, view]) => planNamespaceRows(path, view, context));
         await act(actions, { ...shared, ...observed, timeLimits, newValues: new Map() });
       }),
     );

@@ -8,7 +8,7 @@ import type { Memory } from './memory.ts';
 import type { RunWorld } from './observe/objects.ts';
 import { partition, QUICK_LIMIT } from './observe/parts.ts';
 import type { Report } from './report.ts';
-import { putNamespaces, run } from './run.ts';
+import { run, writeNamespaceRows } from './run.ts';
 import type { RunTarget } from './run-target.ts';
 
 /** The maximum number of triggers of slow instances that have many objects in memory (of `MAX_LOADS` triggers). */
@@ -59,7 +59,7 @@ export function createTriggerQueue(deps: ReconcileDependencies, memory: Memory, 
     const { promise: report, resolve } = Promise.withResolvers<Report | undefined>();
     let namespaces: Promise<void> | undefined;
     await quick.run(namespace, () => {
-      namespaces = putNamespaces({ deps, memory, target });
+      namespaces = writeNamespaceRows({ deps, memory, target });
       resolve(untilWritten(namespaces).then(() => run({ deps, memory, target, shouldContinue: isQuick })));
       return untilMoved(namespace, report);
     });

@@ -164,8 +164,8 @@ function createLookupQueue(
   };
 
   /**
-   * Begins a query of all keys that wait; a little later if another one runs that has begun just now, or if that one had
-   * several keys.
+   * Begins a query of all keys that wait. If the previous query has begun just now, and still runs or had several keys,
+   * this one begins a little later, so that more keys share it.
    */
   function begin(): void {
     if (waiting.size === 0 || running >= queries) return;

@@ -44,7 +44,7 @@ export async function reachDatabase(
   const { uid, registry, where } = link;
   try {
     const { now: databaseNow, isOpen, predecessor, hasClaims, place } = await registry.instance(uid);
-    const claims = await readClaims(link, { aliases, isComplete, isOfPolicies: context.all.isOfPolicies });
+    const claims = await readClaims(link, { aliases, isComplete, isForPoliciesOnly: context.all.isForPoliciesOnly });
     // A trigger does not wait for the counters of an instance, of which there may be a hundred thousand: an edit is in
     // force first, and the spend in status may lack requests that are settled but not yet booked.
     if (claims.size > 0 && context.all.complete === 'all') await flush(context, metadata, connections);
@@ -75,11 +75,11 @@ interface ClaimsToRead {
 /** Claims by `claimKey`. Retained keys that a scope object may adopt are read whole. */
 async function readClaims(
   { uid, registry }: DatabaseLink,
-  { aliases, isComplete, isOfPolicies }: ClaimsToRead & { readonly isOfPolicies: boolean },
+  { aliases, isComplete, isForPoliciesOnly }: ClaimsToRead & { readonly isForPoliciesOnly: boolean },
 ) {
   const byKey = (found: ReadonlyArray<Claim>) =>
     found.map((claim) => [claimKey(claim.kind, claim.alias), claim] as const);
-  const namespaces = isOfPolicies ? await registry.namespaceClaims(uid) : [];
+  const namespaces = isForPoliciesOnly ? await registry.namespaceClaims(uid) : [];
   if (!isComplete) return new Map(byKey([...namespaces, ...(await registry.claimsOf(uid, aliases))]));
   const claims = new Map(byKey(await registry.claims(uid)));
   const aliasesToRead = aliases.filter(({ kind, alias }) => {

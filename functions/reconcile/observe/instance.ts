@@ -77,11 +77,11 @@ export async function observeInstance(
   object: GatewayInstance,
   scopeObjects: ReadonlyArray<ScopeObject>,
 ): Promise<{ readonly view: ObservedInstance; readonly link: DatabaseLink | undefined }> {
-  const { complete, isOfPolicies } = context.all;
+  const { complete, isForPoliciesOnly } = context.all;
   const isComplete = complete === 'all' || complete === pathOf(object.metadata);
   // A trigger for a scope object plans nothing for an instance whose spec a run has evaluated, so it needs no Secrets
   // of model entries, of which there may be 512: else tenants who edit their VirtualKeys would delay those of others.
-  const isReferred = isOfPolicies || (!isComplete && wasProcessed(object));
+  const isReferred = isForPoliciesOnly || (!isComplete && wasProcessed(object));
   const { connections, addressHashes, ...ofSecrets } = await observeSecrets(context, object, isReferred);
   const { database, store } = connections;
   const aliases = aliasesOf(scopeObjects);

@@ -39,8 +39,8 @@ import { boundsOf, createObjectMemory, type OversizedNamespace } from './object-
 export interface RunWorld extends WorldBuilder {
   /** The instances of which every scope object is loaded, except those in oversized namespaces. */
   readonly complete: 'all' | Path | undefined;
-  /** Whether the run is only about key policies, so that of the claims only those of namespaces and Teams are read. */
-  readonly isOfPolicies: boolean;
+  /** Whether the run only writes the key policies into rows of namespaces, and needs no claims but those and of Teams. */
+  readonly isForPoliciesOnly: boolean;
   /** Oversized namespaces by name. Of their scope objects only those in deletion are loaded. */
   readonly oversizedNamespaces: ReadonlyMap<string, OversizedNamespace>;
 }
@@ -110,7 +110,7 @@ export async function loadObjects(
   return {
     ...found,
     complete,
-    isOfPolicies: target.look === 'policies',
+    isForPoliciesOnly: target.look === 'policies',
     oversizedNamespaces: new Map(scopeObjects.oversized().map((one) => [one.namespace, one])),
   };
 }

@@ -33,7 +33,7 @@ import type { InstanceConditions } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { scopeObjectDeletionMessage } from './deletion.ts';
 import { allowedModels, policyTeam, whyNoModelAllowed, whyNoPolicyTeam, whyPerKeyExceeded } from './key-policy.ts';
-import { whyNoNamespace } from './namespaces.ts';
+import { whyNoNamespaceRow } from './namespaces.ts';
 import { ownedKeyOf } from './owned-key.ts';
 import { blockersOf, unprovenSecret } from './scope-object.ts';
 
@@ -69,7 +69,7 @@ function whyNotAccess(scopeObject: ScopeObject, context: PlanContext): ScopeObje
   if (why !== undefined || context.ownClaim(scopeObject) !== undefined) return why;
   const { instance } = context.access(scopeObject);
   const isKey = scopeObject.kind === 'VirtualKey' && instance !== undefined;
-  const ofNamespace = isKey ? whyNoNamespace(scopeObject.metadata.namespace, instance, context.world) : undefined;
+  const ofNamespace = isKey ? whyNoNamespaceRow(scopeObject.metadata.namespace, instance, context.world) : undefined;
   return ofNamespace ?? { reason: 'Pending', message: 'the alias is not claimed yet' };
 }
 
@@ -86,7 +86,7 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
   const isAllSpent = models.length > 0 && models.every((name) => spent.some(({ model }) => model === name));
   return [
     // Its namespace can be charged.
-    whyNoNamespace(key.metadata.namespace, own.instance, context.world),
+    whyNoNamespaceRow(key.metadata.namespace, own.instance, context.world),
     // The Secret is ours and holds a working value.
     whyNotSecret(view, own.claim, context),
     // The Users and Teams that are charged exist, and the VirtualKey is not blocked: its policy is not blocked either.

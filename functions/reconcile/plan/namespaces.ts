@@ -33,7 +33,7 @@ export function namespaceClaim({ claims }: Pick<InstanceView, 'claims'>, namespa
 }
 
 /** Why the keys of a namespace do not work yet; undefined if its row is written. */
-export function whyNoNamespace(name: string, instance: InstanceView, world: World): Problem<Reason> | undefined {
+export function whyNoNamespaceRow(name: string, instance: InstanceView, world: World): Problem<Reason> | undefined {
   if (namespaceClaim(instance, name) !== undefined) return undefined;
   const isUnread = !world.namespaces.has(name) && policyNeedsLabels(instance.object.spec.keyPolicies);
   const message = isUnread
@@ -45,7 +45,7 @@ export function whyNoNamespace(name: string, instance: InstanceView, world: Worl
 const failureOf = (name: string, { failures }: World) => failures.get(idOf('Namespace', { namespace: name, name }));
 
 /** The rows of namespaces that differ from the instance's key policies. They are written before those of new keys. */
-export function planNamespaces(path: Path, instance: InstanceView, context: PlanContext): Action[] {
+export function planNamespaceRows(path: Path, instance: InstanceView, context: PlanContext): Action[] {
   const { object, claims } = instance;
   if (object.spec.paused || isDeleted(object) || !hasLedger(instance)) return [];
   const teams = createTeams(instance, context);

@@ -226,5 +226,5 @@ function runWorldOf(...all: ReturnType<typeof makeKey>[]): RunWorld {
     const own = toOwnObjectView({ ...made, metadata: { ...made.metadata, uid: made.metadata.name } });
     if (own !== undefined) putObject(world, own);
   }
-  return { ...world, complete: 'all', oversizedNamespaces: new Map(), isOfPolicies: false };
+  return { ...world, complete: 'all', oversizedNamespaces: new Map(), isForPoliciesOnly: false };
 }

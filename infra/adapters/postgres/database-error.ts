@@ -108,7 +108,7 @@ export function isBroken(error: unknown): boolean {
   return error instanceof ConnectionBroke && !(error.cause instanceof AnswerRefused);
 }
 
-/** Whether the server cancelled a statement that took too long: others may succeed. */
+/** Whether the server cancelled a statement that took too long: other statements may succeed. */
 export const isStatementTimeout = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && error.code === '57014';
 

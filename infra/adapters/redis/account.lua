@@ -41,9 +41,9 @@ local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 6000
 -- On Workers nobody may have called; there this only delays the end of leases.
 local MAX_CALL_GAP, GRACE = 5000, 3000
 local MAX_ENDED, MAX_REMOVED, MAX_FIELDS, FIGURES_PAGE, MAX_AUDITED = 16, 5000, 1000, 500, 500
--- Counters whose window is over are dropped once a second, or after `SOON` if more than `FEW_DUE` are due, and a pause. The
--- pause is longer if more was read: 1,000 live accounts take about 20 milliseconds, a twentieth of their pause, and 20,000
--- figures of them about 40, half of theirs.
+-- Counters whose window is over are dropped once a second, or after `SOON` milliseconds if more than `FEW_DUE` are due.
+-- After each drop there is also a pause, which is longer if more was read. To read 1,000 live accounts takes about 20
+-- milliseconds, a twentieth of their pause; to read 20,000 of their figures takes about 40, half of their pause.
 local FEW_DUE, SOON, ACCOUNTS_PER_MILLI, FIGURES_PER_MILLI = 100, 100, 2.5, 250
 -- The maximum figures of all live accounts that one step reads to drop counters; ten of each account cost as much as the
 -- account itself.
@@ -305,7 +305,7 @@ local function due(set, count) return redisCall('ZRANGEBYSCORE', set, '-inf', no
 local function runFor(command, key, members)
   for i = 1, #members, MAX_FIELDS do redisCall(command, key, unpack(members, i, math.min(i + MAX_FIELDS - 1, #members))) end
 end
--- Leaves as many of the names that one step reads at most the maximum figures of these accounts.
+-- Shortens the list of names, so that one step reads at most the maximum figures of these accounts.
 local function limitNames(names, ids)
   local figures, maxFigures = 0, math.max(MAX_FIGURES, FIGURES_PER_ACCOUNT * #ids)
   for _, id in ipairs(ids) do figures = figures + math.min(#names, redisCall('HLEN', figuresKey(id))) end

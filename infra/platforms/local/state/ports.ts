@@ -35,7 +35,7 @@ export async function onFreePort<T>(pick: () => Promise<number>, start: (port: n
     try {
       return await start(port);
     } catch (error) {
-      // Programs report a port in use in different words, so the port is looked at.
+      // Programs report a port in use in different words, so the port itself is checked.
       if (attempt === MAX_ATTEMPTS || (await tryPort(port)) !== undefined) throw error;
     }
   }
